@@ -1,0 +1,334 @@
+"""How good a ranking is.
+
+`evaluate` scores a `Ranking` against a `Relevance` and gives a `Report`; `compare` tests two
+reports against chance; `knn_error` is the error of classification by the nearest items.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from .ranking import Ranking
+from .relevance import Relevance
+from .results import Comparison, Report, compare
+
+__all__ = ["MEASURES", "Comparison", "Measure", "Report", "compare", "evaluate", "knn_error"]
+
+Gain = Literal["binary", "exponential", "linear"]
+
+
+class Measure(NamedTuple):
+    """A measure by name.
+
+    ``kernel`` is its function in `rankspace._kernels.measures`, ``cut`` says whether the name takes
+    a cut-off as in ``p@10``, ``complete`` whether it needs lists that hold every judged item.
+    """
+
+    kernel: str
+    cut: Literal["none", "optional", "required"] = "none"
+    gain: Gain = "binary"
+    larger_is_better: bool = True
+    complete: bool = False
+
+
+MEASURES = {
+    "auc": Measure("auc", complete=True),
+    "first-rank": Measure("first_rank", larger_is_better=False, complete=True),
+    "knn": Measure("knn", cut="required"),
+    "map": Measure("average_precision"),
+    "mrr": Measure("reciprocal_rank"),
+    "ndcg": Measure("ndcg", cut="optional", gain="exponential"),
+    "ndcg-linear": Measure("ndcg", cut="optional", gain="linear"),
+    "ndcg-mlr": Measure("ndcg_mlr", cut="optional"),
+    "p": Measure("precision", cut="required"),
+    "r": Measure("recall", cut="required"),
+    "ranking-error": Measure("ranking_error", larger_is_better=False, complete=True),
+}
+
+
+def parse_measure(name: str) -> tuple[Measure, int]:
+    """Split ``"ndcg@10"`` into its measure and cut-off, 0 for none."""
+    match = re.fullmatch(r"([a-z-]+?)(?:@([1-9]\d*))?", name)
+    measure = MEASURES.get(match[1]) if match else None
+    if match is None or measure is None:
+        raise ValueError(f"measure must be one of {', '.join(_spelled())}: got {name!r}.")
+    if measure.cut == "required" and not match[2]:
+        raise ValueError(f"{name!r} needs a cut-off: write {name}@10 for the first 10 items.")
+    if measure.cut == "none" and match[2]:
+        raise ValueError(f"{match[1]!r} takes no cut-off: got {name!r}.")
+    return measure, int(match[2] or 0)
+
+
+def _spelled() -> list[str]:
+    return [f"{name}@k" if m.cut == "required" else name for name, m in MEASURES.items()]
+
+
+def measure_names(measures: str | Iterable[str]) -> list[str]:
+    """Names out of ``"map ndcg@10"`` or a list of them, each checked."""
+    names = measures.replace(",", " ").split() if isinstance(measures, str) else list(measures)
+    if not names:
+        raise ValueError(f"name at least one measure of {', '.join(_spelled())}.")
+    for name in names:
+        parse_measure(name)
+    return list(dict.fromkeys(names))
+
+
+def evaluate(
+    ranking: Ranking | Iterable[Ranking],
+    relevance: Relevance,
+    measures: str | Sequence[str] = "map ndcg@10",
+    *,
+    empty: Literal["skip"] | float = "skip",
+    ties: Literal["index", "mean"] = "index",
+) -> Report:
+    """Score ranked lists against judgments.
+
+    List ``i`` belongs to query ``i`` unless both sides carry query ids; then lists are matched by
+    id, a query without a list scores as one whose list is empty, and a list without a query is
+    passed over. Items are matched by id in the same way.
+
+    Parameters
+    ----------
+    ranking : Ranking or iterable of Ranking
+        Lists of all queries, or blocks of them in order, which are scored one at a time and never
+        held together.
+    relevance : Relevance
+        The judgments. Its ``unjudged`` says whether unjudged items count as irrelevant or are
+        taken out of the lists first, ``relevant_from`` which grade is relevant where a measure
+        knows only yes and no, ``weights`` how much a query counts in the means.
+    measures : str or sequence of str, default="map ndcg@10"
+        Names separated by spaces: ``auc``, ``p@10``, ``r@100``, ``map``, ``mrr``, ``ndcg@10`` (gain
+        2^grade - 1), ``ndcg-linear@10`` (gain = grade, as trec_eval and BEIR have it),
+        ``ndcg-mlr@10`` (binary, with the discount of the MLR paper), ``ranking-error`` (misordered
+        pairs over the half that chance gives), ``knn@3`` (1 if most of the first 3 are relevant),
+        ``first-rank``. The last two but one, and ``auc``, need lists of everything judged.
+    empty : "skip" or float, default="skip"
+        What a query with nothing relevant scores. By default it is left out and counted.
+    ties : {"index", "mean"}, default="index"
+        Items at equal distance stand in the order of their index, or a list scores the mean over
+        all orders of its ties.
+
+    Returns
+    -------
+    Report
+
+    Notes
+    -----
+    If fewer than ``k`` items are listed or relevant, ``p@k`` still divides by ``k`` and the ideal
+    list of NDCG is as long as there are relevant items. ``auc`` and ``ranking-error`` also leave
+    out queries with nothing irrelevant. Time is O(length of the lists), memory O(n_items) beside
+    them.
+
+    Examples
+    --------
+    >>> from rankspace import Ranking, Relevance, evaluate
+    >>> ranking = Ranking.from_distances([[0.1, 0.2, 0.3], [0.3, 0.1, 0.2]])
+    >>> relevance = Relevance.from_lists([[1], [1, 2]], n_items=3)
+    >>> evaluate(ranking, relevance, "map p@1").means
+    {'map': 0.75, 'p@1': 0.5}
+    """
+    names = measure_names(measures)
+    if ties not in ("index", "mean"):
+        raise ValueError(f"ties must be 'index' or 'mean': got {ties!r}.")
+    if empty != "skip" and not isinstance(empty, int | float):
+        raise ValueError(f"empty must be 'skip' or a number: got {empty!r}.")
+    values = np.full((relevance.n_queries, len(names)), np.nan)
+    if isinstance(ranking, Ranking):
+        _judge(ranking, relevance, names, ties, values)
+    else:
+        _judge_blocks(ranking, relevance, names, ties, values)
+    if empty != "skip":
+        values[np.isnan(values)] = empty
+    return Report(
+        dict(zip(names, values.T.copy(), strict=True)),
+        smaller_is_better=frozenset(n for n in names if not parse_measure(n)[0].larger_is_better),
+        query_ids=relevance.query_ids,
+        weights=relevance.weights,
+    )
+
+
+def _judge_blocks(
+    blocks: Iterable[Ranking], relevance: Relevance, names: list[str], ties: str, values: np.ndarray
+) -> None:
+    start = 0
+    for block in blocks:
+        part = slice(start, start + block.n_queries)
+        start += block.n_queries
+        if start <= relevance.n_queries:
+            _judge(block, relevance.take_queries(part), names, ties, values[part])
+    if start != relevance.n_queries:
+        raise ValueError(
+            f"the blocks must hold one list for each of {relevance.n_queries} queries: got {start}."
+        )
+
+
+@dataclass(frozen=True)
+class _Matching:
+    """Which list belongs to each query, and which judged item each listed one is."""
+
+    lists: np.ndarray
+    new_item: np.ndarray
+
+
+def _match(ranking: Ranking, relevance: Relevance) -> _Matching:
+    if ranking.query_ids is not None and relevance.query_ids is not None:
+        lists = _places(relevance.query_ids, ranking.query_ids)
+    elif ranking.n_queries != relevance.n_queries:
+        raise ValueError(
+            f"ranking and relevance must have the same queries: got {ranking.n_queries} lists and "
+            f"{relevance.n_queries} queries. Give both query_ids to match them by name."
+        )
+    else:
+        lists = np.arange(relevance.n_queries)
+    new_item = np.zeros(0, dtype=np.int64)
+    if ranking.item_ids is not None and relevance.item_ids is not None:
+        if not np.array_equal(ranking.item_ids, relevance.item_ids):
+            new_item = _places(ranking.item_ids, relevance.item_ids)
+    elif ranking.n_items != relevance.n_items:
+        raise ValueError(
+            f"ranking and relevance must have the same items: got {ranking.n_items} and "
+            f"{relevance.n_items}. Give both item_ids to match them by name."
+        )
+    return _Matching(lists, new_item)
+
+
+def _places(wanted: np.ndarray, names: np.ndarray) -> np.ndarray:
+    """Where each wanted name stands among names, or -1."""
+    place = {name: i for i, name in enumerate(names.tolist())}
+    return np.array([place.get(name, -1) for name in wanted.tolist()], dtype=np.int64)
+
+
+def _judge(
+    ranking: Ranking, relevance: Relevance, names: list[str], ties: str, values: np.ndarray
+) -> None:
+    from ._kernels import judge as kernels
+    from ._kernels import measures as measure_kernels
+
+    matching = _match(ranking, relevance)
+    specs = [parse_measure(name) for name in names]
+    kernel_names = [kernel.__name__ for kernel in measure_kernels.KERNELS]
+    kinds = {"binary": kernels.BINARY, "exponential": kernels.EXPONENTIAL, "linear": kernels.LINEAR}
+    own = relevance._own_judgments
+    states = np.zeros(relevance.n_queries, dtype=np.int64)
+    arguments = (
+        matching.lists, ranking.indptr, ranking.items,
+        ranking.distances if ties == "mean" else None, matching.new_item,
+        relevance.rows, relevance.indptr, relevance.items, relevance.grades,
+        _descending_in_rows(relevance), relevance.own_items,
+        np.where(own >= 0, np.append(relevance.grades, np.nan)[own], np.nan), relevance.n_items,
+        relevance.n_relevant, relevance.n_irrelevant,
+        np.array([relevance.counts_background, relevance.unjudged == "irrelevant"]),
+        relevance.relevant_from,
+        np.array([kernel_names.index(measure.kernel) for measure, _ in specs]),
+        np.array([cut for _, cut in specs]),
+        np.array([kinds[measure.gain] for measure, _ in specs]),
+        np.diff(relevance.indptr).max(initial=0), np.diff(ranking.indptr).max(initial=0),
+        values, states,
+    )  # fmt: skip
+    for _ in _over_threads(
+        lambda queries: kernels.judge(queries, *arguments), relevance.n_queries, ranking.items.size
+    ):
+        pass
+    _check_lists(states, relevance, specs, names)
+
+
+def _descending_in_rows(relevance: Relevance) -> np.ndarray:
+    """Grades of each row of judgments from the best down, unjudged ones last."""
+    if relevance.grades.size and (relevance.grades == relevance.grades[0]).all():
+        return relevance.grades
+    rows = np.repeat(np.arange(relevance.indptr.size - 1), np.diff(relevance.indptr))
+    return relevance.grades[np.lexsort((-relevance.grades, rows))]
+
+
+def _over_threads(work: Any, n_queries: int, n_entries: int) -> Iterator[Any]:
+    """Run work on ranges of queries, in threads if there is enough of it to pay."""
+    n_threads = min(os.cpu_count() or 1, n_entries // 1_000_000, n_queries)
+    if n_threads < 2:
+        yield work(np.arange(n_queries))
+        return
+    with ThreadPoolExecutor(n_threads) as pool:
+        yield from pool.map(work, np.array_split(np.arange(n_queries), n_threads))
+
+
+def _check_lists(
+    states: np.ndarray, relevance: Relevance, specs: list[tuple[Measure, int]], names: list[str]
+) -> None:
+    from ._kernels.judge import INCOMPLETE, REPEATED
+
+    def name_of(query: int) -> str:
+        return str(query if relevance.query_ids is None else repr(relevance.query_ids[query]))
+
+    if (states == REPEATED).any():
+        query = int(np.flatnonzero(states == REPEATED)[0])
+        raise ValueError(
+            f"a list must not name an item twice: that of query {name_of(query)} does."
+        )
+    cut = (states == INCOMPLETE) & (relevance.n_relevant > 0)
+    needing = [n for n, (measure, _) in zip(names, specs, strict=True) if measure.complete]
+    if needing and cut.any():
+        query = int(np.flatnonzero(cut)[0])
+        raise ValueError(
+            f"{needing[0]} needs lists of all judged items: that of query {name_of(query)} lacks "
+            f"some of {relevance.n_relevant[query]} relevant and {relevance.n_irrelevant[query]} "
+            "irrelevant ones. Rank without k=..., or ask for measures of the top of the list."
+        )
+
+
+def knn_error(ranking: Ranking, labels: Any, k: int, *, query_labels: Any = None) -> float:
+    """Error of classifying each query by a vote of its ``k`` nearest items.
+
+    A tie goes to the class with the smaller sum of distances, then to the smaller label.
+
+    Parameters
+    ----------
+    ranking : Ranking
+        Lists of at least ``k`` items.
+    labels : array-like of shape (n_items,)
+        Class of each item.
+    k : int
+        Number of voters.
+    query_labels : array-like of shape (n_queries,), optional
+        True class of each query; by default query ``i`` is item ``i``.
+
+    Returns
+    -------
+    float
+        Share of queries that are classified wrongly.
+
+    Examples
+    --------
+    >>> from rankspace import Ranking, knn_error
+    >>> ranking = Ranking.from_distances([[0.1, 0.2, 0.9]])
+    >>> knn_error(ranking, ["a", "a", "b"], k=2, query_labels=["a"])
+    0.0
+    """
+    labels = np.asarray(labels)
+    truth = labels if query_labels is None else np.asarray(query_labels)
+    lengths = np.diff(ranking.indptr)
+    if labels.shape != (ranking.n_items,) or truth.shape != (ranking.n_queries,):
+        raise ValueError(
+            f"labels must name the class of each of {ranking.n_items} items and query_labels that "
+            f"of {ranking.n_queries} queries: got shapes {labels.shape} and {truth.shape}."
+        )
+    if ranking.n_queries == 0 or k < 1 or lengths.min() < k:
+        raise ValueError(
+            f"k must be from 1 to the length of the shortest list: got k={k} and "
+            f"{lengths.min(initial=0)} items."
+        )
+    at = ranking.indptr[:-1, None] + np.arange(k)
+    classes, codes = np.unique(labels, return_inverse=True)
+    voters = codes[ranking.items[at]]
+    queries = np.repeat(np.arange(ranking.n_queries), k)
+    shape = (ranking.n_queries, classes.size)
+    votes, sums = np.zeros(shape, dtype=np.int64), np.zeros(shape)
+    np.add.at(votes, (queries, voters.ravel()), 1)
+    np.add.at(sums, (queries, voters.ravel()), ranking.distances[at].ravel())
+    sums[votes < votes.max(axis=1, keepdims=True)] = np.inf
+    return float(np.mean(classes[sums.argmin(axis=1)] != truth))

@@ -1,0 +1,21 @@
+"""Fixtures of all tests."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+@pytest.fixture
+def data_folder():
+    """The folder of real data sets, or a skip that says how to name it."""
+    folder = os.environ.get("RANKSPACE_DATA")
+    if not folder or not Path(folder).is_dir():
+        pytest.skip("RANKSPACE_DATA does not name a folder of data sets")
+    return Path(folder)
