@@ -213,7 +213,7 @@ def _judge(
 
     matching = _match(ranking, relevance)
     specs = [parse_measure(name) for name in names]
-    kernel_names = [kernel.__name__ for kernel in measure_kernels.KERNELS]
+    kernel_names = [kernel.py_func.__name__ for kernel in measure_kernels.KERNELS]
     kinds = {"binary": kernels.BINARY, "exponential": kernels.EXPONENTIAL, "linear": kernels.LINEAR}
     own = relevance._own_judgments
     states = np.zeros(relevance.n_queries, dtype=np.int64)

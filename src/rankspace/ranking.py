@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from ._judgments import number_by_appearance
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,9 +58,8 @@ class Ranking:
         if np.isnan(self.distances).any():
             raise ValueError("distances must not be NaN.")
         step = self.distances[1:] < self.distances[:-1]
-        step[
-            self.indptr[1:-1][(self.indptr[1:-1] > 0) & (self.indptr[1:-1] < self.items.size)] - 1
-        ] = False
+        starts = self.indptr[(self.indptr > 0) & (self.indptr < self.items.size)]
+        step[starts - 1] = False
         if step.any():
             raise ValueError("distances must not decrease within a list: sort them first.")
 
@@ -115,19 +116,15 @@ class Ranking:
         array([1, 0, 2])
         """
         values = np.asarray(distances, dtype=float)
-        names, first, codes = np.unique(np.asarray(qid), return_index=True, return_inverse=True)
+        codes, names = number_by_appearance(qid)
         if values.shape != codes.shape or values.ndim != 1:
             raise ValueError(
                 f"distances and qid must be 1-d and of one length: got shapes {values.shape} and "
                 f"{np.shape(qid)}."
             )
-        place = np.empty(names.size, dtype=np.int64)
-        place[np.argsort(first)] = np.arange(names.size)
-        codes = place[codes]
         order = np.lexsort((values, codes))
         indptr = np.concatenate(([0], np.cumsum(np.bincount(codes))))
-        ids = names[np.argsort(first)].astype(str)
-        return cls(indptr, order, values[order], values.size, ids, _names(item_ids))
+        return cls(indptr, order, values[order], values.size, names, _names(item_ids))
 
     @classmethod
     def from_run(cls, run: Mapping[str, Mapping[str, float]]) -> Ranking:
@@ -166,6 +163,20 @@ class Ranking:
         items = np.concatenate([np.zeros(0, np.int64), *(items for items, _ in lists)])
         distances = np.concatenate([np.zeros(0), *(distances for _, distances in lists)])
         return cls(indptr, items, distances, n_items, _names(query_ids), _names(item_ids))
+
+    @classmethod
+    def join(cls, blocks: Sequence[Ranking]) -> Ranking:
+        """Put blocks of queries over the same items one after another."""
+        lengths = np.concatenate([np.diff(block.indptr) for block in blocks])
+        names = [block.query_ids for block in blocks if block.query_ids is not None]
+        return cls(
+            np.concatenate(([0], np.cumsum(lengths))),
+            np.concatenate([block.items for block in blocks]),
+            np.concatenate([block.distances for block in blocks]),
+            blocks[0].n_items,
+            np.concatenate(names) if names else None,
+            blocks[0].item_ids,
+        )
 
     @property
     def n_queries(self) -> int:

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse
 
-from ._qrels import Judgment, judgments_of
+from ._judgments import (
+    Names,
+    Rows,
+    check_ids,
+    check_weights,
+    row_numbers,
+    rows_of_groups,
+    rows_of_labels,
+    rows_of_triples,
+    triples_of_lists,
+)
+from ._qrels import judgments_of
 
 Unjudged = Literal["irrelevant", "ignore"]
 Background = Literal["irrelevant", "unjudged", "absent"]
@@ -27,7 +37,8 @@ class Relevance:
     duplicates are not.
 
     The object has the length of ``X`` and is indexed by rows of ``X``, so scikit-learn's splitters
-    and searches take it in the place of ``y``. Subsets of queries come from `take_queries`.
+    and searches take it in the place of ``y``. Subsets of queries come from `take_queries`, the
+    same judgments under another rule from ``dataclasses.replace(relevance, unjudged="ignore")``.
 
     Parameters
     ----------
@@ -68,11 +79,11 @@ class Relevance:
     grades: np.ndarray
     own_items: np.ndarray
     background: Background
-    unjudged: Unjudged
-    relevant_from: float
-    weights: np.ndarray
-    query_ids: np.ndarray | None = None
-    item_ids: np.ndarray | None = None
+    unjudged: Unjudged = "irrelevant"
+    relevant_from: float = 1.0
+    weights: Any = None
+    query_ids: Any = None
+    item_ids: Any = None
 
     def __post_init__(self) -> None:
         if self.unjudged not in ("irrelevant", "ignore"):
@@ -82,11 +93,27 @@ class Relevance:
                 f"relevant_from must be a grade above 0: got {self.relevant_from!r}. "
                 "Grade 0 means judged irrelevant."
             )
-        for name, size in (("query_ids", self.n_queries), ("item_ids", self.n_items)):
-            _check_ids(getattr(self, name), size, name)
-        _check_weights(self.weights, self.n_queries)
-        own = self.own_items[self.own_items >= 0]
-        if np.bincount(own, minlength=1).max() > 1:
+        self._freeze("weights", check_weights(self.weights, self.n_queries))
+        self._freeze("query_ids", check_ids(self.query_ids, self.n_queries, "query_ids"))
+        self._freeze("item_ids", check_ids(self.item_ids, self.n_items, "item_ids"))
+        for name in ("rows", "indptr", "items", "own_items"):
+            self._freeze(name, np.array(getattr(self, name), dtype=np.int64))
+        self._freeze("grades", np.array(self.grades, dtype=np.float64))
+        self._check_own_items()
+
+    def _freeze(self, name: str, array: np.ndarray | None) -> None:
+        if array is not None:
+            array.flags.writeable = False
+        object.__setattr__(self, name, array)
+
+    def _check_own_items(self) -> None:
+        own = self.own_items
+        if own.shape != (self.n_queries,) or own.max(initial=-1) >= self.n_items:
+            raise ValueError(
+                f"query_rows must name a row below {self.n_items} for each of {self.n_queries} "
+                f"queries: got shape {own.shape} with maximum {own.max(initial=-1)}."
+            )
+        if np.bincount(own[own >= 0], minlength=1).max() > 1:
             raise ValueError("query_rows must not name a row of X twice.")
 
     # ------------------------------------------------------------------ constructors
@@ -118,24 +145,9 @@ class Relevance:
         >>> Relevance.from_labels([0, 0, 1], query_labels=[1]).relevant(0)
         array([2])
         """
-        labels = _check_labels(y, "y")
-        order = np.argsort(labels, kind="stable")
-        in_order = labels[order]
-        starts = np.flatnonzero(np.concatenate(([True], in_order[1:] != in_order[:-1])))
-        indptr = np.append(starts, labels.size)
-        rows, own = np.empty_like(order), np.arange(labels.size)
-        rows[order] = np.repeat(np.arange(starts.size), np.diff(indptr))
-        if query_labels is not None:
-            wanted, classes = _check_labels(query_labels, "query_labels"), in_order[starts]
-            rows = np.minimum(np.searchsorted(classes, wanted), classes.size - 1)
-            # A class that no item has gets an empty row of its own.
-            rows = np.where(classes[rows] == wanted, rows, classes.size)
-            indptr = np.append(indptr, indptr[-1])
-            own = np.full(rows.size, -1)
-        return cls._make(
-            labels.size, rows, indptr, order, np.ones(labels.size), own,
-            background="irrelevant", unjudged=unjudged, **options,
-        )  # fmt: skip
+        rows = rows_of_labels(y, query_labels)
+        own = np.arange(rows.items.size) if query_labels is None else _separate(rows)
+        return cls(rows.items.size, *rows, own, "irrelevant", unjudged, **options)
 
     @classmethod
     def from_lists(
@@ -190,16 +202,9 @@ class Relevance:
         if n_items is None:
             n_items = n_queries
             query_rows = np.arange(n_queries) if query_rows is None else query_rows
-        own = np.full(n_queries, -1) if query_rows is None else np.asarray(query_rows)
-        if own.shape != (n_queries,) or (own >= n_items).any():
-            raise ValueError(
-                f"query_rows must name a row below {n_items} for each of {n_queries} queries: got "
-                f"an array of shape {own.shape} with maximum {own.max(initial=-1)}."
-            )
-        judgments = list(_list_judgments(relevant, irrelevant))
-        return cls._from_triples(
-            judgments, n_queries, n_items, own, background="unjudged", unjudged=unjudged, **options
-        )
+        rows = rows_of_triples(triples_of_lists(relevant, irrelevant), n_queries, n_items)
+        own = _separate(rows) if query_rows is None else query_rows
+        return cls(n_items, *rows, own, "unjudged", unjudged, **options)
 
     @classmethod
     def from_qrels(
@@ -240,24 +245,26 @@ class Relevance:
         Examples
         --------
         >>> from rankspace import Relevance
-        >>> relevance = Relevance.from_qrels({"q1": {"d1": 2, "d2": 0}}, item_ids=["d1", "d2", "d3"])
+        >>> qrels = {"q1": {"d1": 2, "d2": 0}}
+        >>> relevance = Relevance.from_qrels(qrels, item_ids=["d1", "d2", "d3"])
         >>> relevance.n_relevant, relevance.n_irrelevant
         (array([1]), array([2]))
         """
         judgments = judgments_of(qrels)
-        queries = _Names(query_ids, (query for query, _, _ in judgments), "query")
-        items = _Names(item_ids, (item for _, item, _ in judgments), "item")
+        queries = Names(query_ids, (query for query, _, _ in judgments), "query")
+        items = Names(item_ids, (item for _, item, _ in judgments), "item")
         if unknown == "drop":
             judgments = [j for j in judgments if j[0] in queries.index and j[1] in items.index]
         elif unknown != "error":
             raise ValueError(f"unknown must be 'error' or 'drop': got {unknown!r}.")
-        triples = [(queries.find(q), items.find(i), grade) for q, i, grade in judgments]
-        n_queries = len(queries.index)
-        own = np.full(n_queries, -1) if query_rows is None else np.asarray(query_rows)
-        return cls._from_triples(
-            triples, n_queries, len(items.index), own, background="unjudged", unjudged=unjudged,
-            query_ids=queries.array, item_ids=items.array, **options,
-        )  # fmt: skip
+        rows = rows_of_triples(
+            ((queries.find(q), items.find(i), grade) for q, i, grade in judgments),
+            queries.array.size,
+            items.array.size,
+        )
+        options |= {"query_ids": queries.array, "item_ids": items.array}
+        own = _separate(rows) if query_rows is None else query_rows
+        return cls(items.array.size, *rows, own, "unjudged", unjudged, **options)
 
     @classmethod
     def from_groups(
@@ -289,86 +296,10 @@ class Relevance:
         >>> relevance.query_ids, relevance.n_relevant
         (array(['7', '9'], dtype='<U21'), array([1, 1]))
         """
-        grades = np.asarray(grades, dtype=float)
-        qid = np.asarray(qid)
-        if grades.ndim != 1 or grades.shape != qid.shape:
-            raise ValueError(
-                f"grades and qid must have one entry for each row of X: got shapes {grades.shape} "
-                f"and {qid.shape}."
-            )
-        if grades.size == 0:
-            raise ValueError("grades must not be empty: got 0 rows.")
-        if np.isinf(grades).any():
-            raise ValueError("grades must be finite, or NaN for unjudged: got infinity.")
-        names, first, codes = np.unique(qid, return_index=True, return_inverse=True)
-        appearance = np.argsort(first, kind="stable")
-        rows_of_codes = np.empty(names.size, dtype=np.int64)
-        rows_of_codes[appearance] = np.arange(names.size)
-        codes = rows_of_codes[codes]
-        order = np.argsort(codes, kind="stable")
-        indptr = np.concatenate(([0], np.cumsum(np.bincount(codes))))
-        return cls._make(
-            grades.size, np.arange(names.size), indptr, order, grades[order],
-            np.full(names.size, -1), background="absent", unjudged=unjudged,
-            query_ids=names[appearance].astype(str), **options,
-        )  # fmt: skip
-
-    @classmethod
-    def _from_triples(
-        cls, triples: Iterable[tuple[int, int, float]], n_queries: int, n_items: int,
-        own_items: np.ndarray, **options: Any,
-    ) -> Relevance:  # fmt: skip
-        table = np.array(list(triples), dtype=float).reshape(-1, 3)
-        rows, items, grades = (
-            table[:, 0].astype(np.int64),
-            table[:, 1].astype(np.int64),
-            table[:, 2],
-        )
-        if not np.isfinite(grades).all():
-            raise ValueError("grades must be finite: got NaN or infinity.")
-        if items.size and not 0 <= items.min() <= items.max() < n_items:
-            bad = items[(items < 0) | (items >= n_items)][0]
-            raise ValueError(
-                f"items must be rows of X, from 0 to {n_items - 1}: got {bad}. "
-                "Pass n_items=... when X has more rows than there are queries."
-            )
-        order = np.lexsort((items, rows))
-        rows, items, grades = rows[order], items[order], grades[order]
-        again = (np.diff(rows) == 0) & (np.diff(items) == 0)
-        if (again & (np.diff(grades) != 0)).any():
-            at = int(np.flatnonzero(again & (np.diff(grades) != 0))[0])
-            raise ValueError(
-                f"a pair must have one grade: query {rows[at]} and item {items[at]} have "
-                f"{grades[at]:g} and {grades[at + 1]:g}."
-            )
-        keep = np.concatenate(([True], ~again)) if rows.size else np.zeros(0, dtype=bool)
-        counts = np.bincount(rows[keep], minlength=n_queries)
-        indptr = np.concatenate(([0], np.cumsum(counts)))
-        return cls._make(
-            n_items, np.arange(n_queries), indptr, items[keep], grades[keep], own_items, **options
-        )
-
-    @classmethod
-    def _make(
-        cls, n_items: int, rows: np.ndarray, indptr: np.ndarray, items: np.ndarray,
-        grades: np.ndarray, own_items: np.ndarray, *, background: Background, unjudged: Unjudged,
-        relevant_from: float = 1.0, weights: Any = None, query_ids: Any = None,
-        item_ids: Any = None,
-    ) -> Relevance:  # fmt: skip
-        weights = np.ones(rows.size) if weights is None else np.array(weights, dtype=float)
-        arrays = [
-            np.ascontiguousarray(rows, dtype=np.int64),
-            np.ascontiguousarray(indptr, dtype=np.int64),
-            np.ascontiguousarray(items, dtype=np.int64),
-            np.ascontiguousarray(grades, dtype=np.float64),
-            np.array(own_items, dtype=np.int64),
-        ]
-        for array in (*arrays, weights):
-            array.flags.writeable = False
-        return cls(
-            int(n_items), *arrays, background, unjudged, float(relevant_from), weights,
-            _as_ids(query_ids), _as_ids(item_ids),
-        )  # fmt: skip
+        rows, names = rows_of_groups(grades, qid)
+        own = _separate(rows)
+        options["query_ids"] = names
+        return cls(rows.items.size, *rows, own, "absent", unjudged, **options)
 
     # ------------------------------------------------------------------ sizes
 
@@ -480,16 +411,24 @@ class Relevance:
         -------
         Relevance
         """
-        picked = _row_numbers(queries, self.n_queries)
-        used, rows = np.unique(self.rows[picked], return_inverse=True)
+        picked = row_numbers(queries, self.n_queries)
+        return self._pick(picked, self.own_items[picked])
+
+    def _pick(self, queries: np.ndarray, own_items: np.ndarray) -> Relevance:
+        used, rows = np.unique(self.rows[queries], return_inverse=True)
         counts = np.diff(self.indptr)[used]
         indptr = np.concatenate(([0], np.cumsum(counts)))
         at = np.repeat(self.indptr[used] - indptr[:-1], counts) + np.arange(indptr[-1])
-        return self._replace(
-            rows=rows, indptr=indptr, items=self.items[at], grades=self.grades[at],
-            own_items=self.own_items[picked], weights=self.weights[picked],
-            query_ids=None if self.query_ids is None else self.query_ids[picked],
-        )  # fmt: skip
+        return replace(
+            self,
+            rows=rows,
+            indptr=indptr,
+            items=self.items[at],
+            grades=self.grades[at],
+            own_items=own_items,
+            weights=self.weights[queries],
+            query_ids=_unless_repeated(self.query_ids, queries),
+        )
 
     def __getitem__(self, rows: Any) -> Relevance:
         """Keep some rows of ``X``, as scikit-learn's splitters ask for.
@@ -498,12 +437,10 @@ class Relevance:
         """
         if isinstance(rows, tuple) and len(rows) == 2 and rows[1] is Ellipsis:
             rows = rows[0]
-        picked = _row_numbers(rows, self.n_items)
+        picked = row_numbers(rows, self.n_items)
         if self.has_lists:
-            part, kept = self._take_items(picked), slice(None)
-            lengths = np.diff(part.indptr)[part.rows]
-            kept = np.flatnonzero(lengths > 0)
-            return part.take_queries(kept)
+            part = self._take_items(picked)
+            return part.take_queries(np.diff(part.indptr)[part.rows] > 0)
         if not self.queries_are_rows:
             raise ValueError(
                 "relevance with separate queries cannot be split by rows of X: the queries are no "
@@ -513,46 +450,22 @@ class Relevance:
         query_of[self.own_items] = np.arange(self.n_queries)
         queries = query_of[picked]
         own = np.flatnonzero(queries >= 0)
-        # The own items are set anew: a row drawn twice is two queries.
-        part = self.take_queries(queries[own])._take_items(picked)
-        return part._replace(own_items=own)
+        separate = self._pick(queries[own], np.full(own.size, -1))
+        return replace(separate._take_items(picked), own_items=own)
 
     def _take_items(self, picked: np.ndarray) -> Relevance:
         shape = (self.indptr.size - 1, self.n_items)
         table = scipy.sparse.csr_array((self.grades, self.items, self.indptr), shape=shape)
         table = table[:, picked]
         table.sort_indices()
-        return self._replace(
-            n_items=picked.size, indptr=table.indptr, items=table.indices, grades=table.data,
-            own_items=np.full(self.n_queries, -1),
-            item_ids=None if self.item_ids is None else _unless_repeated(self.item_ids[picked]),
-        )  # fmt: skip
-
-    def _replace(self, **changes: Any) -> Relevance:
-        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)} | changes
-        return type(self)._make(**fields)
-
-    def with_options(
-        self, *, unjudged: Unjudged | None = None, relevant_from: float | None = None,
-        weights: Any = None,
-    ) -> Relevance:  # fmt: skip
-        """The same judgments under another rule.
-
-        Parameters
-        ----------
-        unjudged : {"irrelevant", "ignore"}, optional
-            Whether unjudged items count as irrelevant or leave the list.
-        relevant_from : float, optional
-            The smallest grade that counts as relevant.
-        weights : array-like of shape (n_queries,), optional
-            Weight of each query.
-
-        Returns
-        -------
-        Relevance
-        """
-        changes = {"unjudged": unjudged, "relevant_from": relevant_from, "weights": weights}
-        return self._replace(**{name: v for name, v in changes.items() if v is not None})
+        return replace(
+            self,
+            n_items=picked.size,
+            indptr=table.indptr,
+            items=table.indices,
+            grades=table.data,
+            item_ids=_unless_repeated(self.item_ids, picked),
+        )
 
     def __repr__(self) -> str:
         return (
@@ -561,96 +474,11 @@ class Relevance:
         )
 
 
-class _Names:
-    """Numbers for the names of queries or items."""
-
-    def __init__(
-        self, given: Iterable[Hashable] | None, seen: Iterable[Hashable], kind: str
-    ) -> None:
-        names = [str(name) for name in (dict.fromkeys(seen) if given is None else given)]
-        self.index = {name: i for i, name in enumerate(names)}
-        self.array = np.array(names, dtype=str)
-        self.kind = kind
-        if len(self.index) != len(names):
-            raise ValueError(f"{kind}_ids must not repeat a name.")
-
-    def find(self, name: str) -> int:
-        if name not in self.index:
-            raise ValueError(
-                f"qrels must name known {self.kind} ids: got {name!r}, which is not among the "
-                f"{len(self.index)} given. Pass unknown='drop' to leave such judgments out."
-            )
-        return self.index[name]
+def _separate(rows: Rows) -> np.ndarray:
+    """Own items of queries that are no rows of ``X``."""
+    return np.full(rows.rows.size, -1)
 
 
-def _list_judgments(
-    relevant: Sequence[Any], irrelevant: Sequence[Any] | None
-) -> Iterable[Judgment]:
-    for query, items in enumerate(relevant):
-        graded = items.items() if isinstance(items, Mapping) else ((item, 1.0) for item in items)
-        yield from ((query, item, grade) for item, grade in graded)
-    for query, items in enumerate(irrelevant or ()):
-        yield from ((query, item, 0.0) for item in items)
-
-
-def _row_numbers(rows: Any, n: int) -> np.ndarray:
-    """Turn a slice, a mask or an array of indices into row numbers."""
-    if isinstance(rows, slice):
-        return np.arange(n)[rows]
-    rows = np.asarray(rows)
-    if rows.ndim != 1:
-        raise TypeError(f"rows must be a slice, a mask or a 1-d array of indices: got {rows!r}.")
-    if rows.dtype == bool:
-        if rows.size != n:
-            raise ValueError(f"a mask must have {n} entries: got {rows.size}.")
-        return np.flatnonzero(rows)
-    return np.arange(n)[rows.astype(np.int64)]
-
-
-def _check_labels(y: Any, name: str) -> np.ndarray:
-    labels = np.asarray(y)
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels[:, 0]
-    if labels.ndim != 1 or labels.size == 0:
-        raise ValueError(
-            f"{name} must be a non-empty 1-d array of labels: got shape {labels.shape}."
-        )
-    missing = np.array([v is None or v != v for v in labels]) if labels.dtype == object else (
-        np.isnan(labels) if labels.dtype.kind == "f" else np.zeros(1, dtype=bool)
-    )  # fmt: skip
-    if missing.any():
-        raise ValueError(
-            f"{name} must not hold missing labels: got {labels[np.flatnonzero(missing)[0]]} at row "
-            f"{np.flatnonzero(missing)[0]}. Leave such rows out, or name the judged ones with "
-            "Relevance.from_lists."
-        )
-    return labels.astype(str) if labels.dtype == object else labels
-
-
-def _as_ids(ids: Any) -> np.ndarray | None:
-    return None if ids is None else np.asarray(ids).astype(str)
-
-
-def _unless_repeated(ids: np.ndarray) -> np.ndarray | None:
-    return ids if np.unique(ids).size == ids.size else None
-
-
-def _check_ids(ids: np.ndarray | None, size: int, name: str) -> None:
-    if ids is None:
-        return
-    if ids.shape != (size,):
-        raise ValueError(f"{name} must have {size} entries: got shape {ids.shape}.")
-    if np.unique(ids).size != size:
-        raise ValueError(f"{name} must not repeat a name.")
-
-
-def _check_weights(weights: np.ndarray, n_queries: int) -> None:
-    if weights.shape != (n_queries,):
-        raise ValueError(
-            f"weights must have one entry for each of {n_queries} queries: got shape "
-            f"{weights.shape}."
-        )
-    if not np.isfinite(weights).all() or (weights < 0).any():
-        raise ValueError("weights must be finite and not negative.")
-    if n_queries and weights.sum() == 0:
-        raise ValueError("weights must not all be 0.")
+def _unless_repeated(ids: np.ndarray | None, picked: np.ndarray) -> np.ndarray | None:
+    """Names of what was picked; none if something was picked twice."""
+    return None if ids is None or np.unique(picked).size < picked.size else ids[picked]

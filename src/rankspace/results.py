@@ -284,8 +284,7 @@ def _interval(values: np.ndarray, weights: np.ndarray, seed: int = 0) -> tuple[f
     from scipy.stats import bootstrap
 
     if values.size < 2 or weights.sum() == 0:
-        mean = _mean(values, weights)
-        return mean, mean
+        return _mean(values, weights), _mean(values, weights)
 
     def mean(v: np.ndarray, w: np.ndarray, axis: int) -> np.ndarray:
         return (v * w).sum(axis=axis) / np.maximum(w.sum(axis=axis), np.finfo(float).tiny)

@@ -1,0 +1,189 @@
+"""Judgments as compressed rows: what stands behind the constructors of `Relevance`."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Rows(NamedTuple):
+    """The row each query points at, and the judged items and grades of each row."""
+
+    rows: np.ndarray
+    indptr: np.ndarray
+    items: np.ndarray
+    grades: np.ndarray
+
+
+def rows_of_labels(y: Any, query_labels: Any = None) -> Rows:
+    """One row a class, shared by all queries of the class."""
+    labels = check_labels(y, "y")
+    order = np.argsort(labels, kind="stable")
+    in_order = labels[order]
+    starts = np.flatnonzero(np.concatenate(([True], in_order[1:] != in_order[:-1])))
+    indptr = np.append(starts, labels.size)
+    rows = np.empty_like(order)
+    rows[order] = np.repeat(np.arange(starts.size), np.diff(indptr))
+    if query_labels is not None:
+        wanted, classes = check_labels(query_labels, "query_labels"), in_order[starts]
+        if (wanted.dtype.kind in "US") != (classes.dtype.kind in "US"):
+            raise ValueError(
+                f"y and query_labels must be of one kind: got {classes.dtype} and {wanted.dtype}."
+            )
+        rows = np.minimum(np.searchsorted(classes, wanted), classes.size - 1)
+        # A class that no item has gets an empty row of its own.
+        rows = np.where(classes[rows] == wanted, rows, classes.size)
+        indptr = np.append(indptr, indptr[-1])
+    return Rows(rows, indptr, order, np.ones(labels.size))
+
+
+def check_labels(y: Any, name: str) -> np.ndarray:
+    """Labels as a 1-d array without missing values."""
+    labels = np.asarray(y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.ndim != 1 or labels.size == 0:
+        raise ValueError(
+            f"{name} must be a non-empty 1-d array of labels: got shape {labels.shape}."
+        )
+    missing = np.zeros(1, dtype=bool)
+    if labels.dtype == object:
+        missing = np.array([label is None or label != label for label in labels])
+    elif labels.dtype.kind == "f":
+        missing = np.isnan(labels)
+    if missing.any():
+        at = np.flatnonzero(missing)[0]
+        raise ValueError(
+            f"{name} must not hold missing labels: got {labels[at]} at row {at}. Leave such rows "
+            "out, or name the judged ones with Relevance.from_lists."
+        )
+    return labels.astype(str) if labels.dtype == object else labels
+
+
+def rows_of_groups(grades: Any, qid: Any) -> tuple[Rows, np.ndarray]:
+    """One row a candidate list, in order of first appearance, and the names of the lists."""
+    grades, qid = np.asarray(grades, dtype=float), np.asarray(qid)
+    if grades.ndim != 1 or grades.shape != qid.shape:
+        raise ValueError(
+            f"grades and qid must have one entry for each row of X: got shapes {grades.shape} and "
+            f"{qid.shape}."
+        )
+    if grades.size == 0:
+        raise ValueError("grades must not be empty: got 0 rows.")
+    if np.isinf(grades).any():
+        raise ValueError("grades must be finite, or NaN for unjudged: got infinity.")
+    codes, names = number_by_appearance(qid)
+    order = np.argsort(codes, kind="stable")
+    indptr = np.concatenate(([0], np.cumsum(np.bincount(codes))))
+    return Rows(np.arange(names.size), indptr, order, grades[order]), names
+
+
+def number_by_appearance(values: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Number distinct values by first appearance; the numbers, and the values as text."""
+    names, first, codes = np.unique(values, return_index=True, return_inverse=True)
+    appearance = np.argsort(first)
+    number = np.empty(names.size, dtype=np.int64)
+    number[appearance] = np.arange(names.size)
+    return number[codes], names[appearance].astype(str)
+
+
+def rows_of_triples(
+    triples: Iterable[tuple[int, int, float]], n_queries: int, n_items: int
+) -> Rows:
+    """One row a query, from (query, item, grade) in any order."""
+    table = np.array(list(triples), dtype=float).reshape(-1, 3)
+    table = table[np.lexsort((table[:, 1], table[:, 0]))]
+    queries, items, grades = table[:, 0].astype(np.int64), table[:, 1].astype(np.int64), table[:, 2]
+    if not np.isfinite(grades).all():
+        raise ValueError("grades must be finite: got NaN or infinity.")
+    strange = (items < 0) | (items >= n_items)
+    if strange.any():
+        raise ValueError(
+            f"items must be rows of X, from 0 to {n_items - 1}: got {items[strange][0]}. "
+            "Pass n_items=... when X has more rows than there are queries."
+        )
+    again = (np.diff(queries) == 0) & (np.diff(items) == 0)
+    for at in np.flatnonzero(again & (np.diff(grades) != 0))[:1]:
+        raise ValueError(
+            f"a pair must have one grade: query {queries[at]} and item {items[at]} have "
+            f"{grades[at]:g} and {grades[at + 1]:g}."
+        )
+    keep = np.ones(items.size, dtype=bool)
+    keep[1:] = ~again
+    indptr = np.concatenate(([0], np.cumsum(np.bincount(queries[keep], minlength=n_queries))))
+    return Rows(np.arange(n_queries), indptr, items[keep], grades[keep])
+
+
+def triples_of_lists(
+    relevant: Sequence[Any], irrelevant: Sequence[Any] | None
+) -> Iterable[tuple[int, int, float]]:
+    """(query, item, grade) of lists of relevant and of irrelevant items."""
+    for query, items in enumerate(relevant):
+        graded = items.items() if isinstance(items, Mapping) else ((item, 1.0) for item in items)
+        yield from ((query, item, grade) for item, grade in graded)
+    for query, items in enumerate(irrelevant if irrelevant is not None else ()):
+        yield from ((query, item, 0.0) for item in items)
+
+
+class Names:
+    """Numbers for the names of queries or items."""
+
+    def __init__(
+        self, given: Iterable[Hashable] | None, seen: Iterable[Hashable], kind: str
+    ) -> None:
+        names = [str(name) for name in (dict.fromkeys(seen) if given is None else given)]
+        self.index = {name: i for i, name in enumerate(names)}
+        self.array = np.array(names, dtype=str)
+        self.kind = kind
+
+    def find(self, name: str) -> int:
+        """The number of a name."""
+        if name not in self.index:
+            raise ValueError(
+                f"qrels must name known {self.kind} ids: got {name!r}, which is not among the "
+                f"{len(self.index)} given. Pass unknown='drop' to leave such judgments out."
+            )
+        return self.index[name]
+
+
+def row_numbers(rows: Any, n: int) -> np.ndarray:
+    """Turn a slice, a mask or an array of indices into row numbers."""
+    if isinstance(rows, slice):
+        return np.arange(n)[rows]
+    rows = np.asarray(rows)
+    if rows.ndim != 1:
+        raise TypeError(f"rows must be a slice, a mask or a 1-d array of indices: got {rows!r}.")
+    if rows.dtype == bool:
+        if rows.size != n:
+            raise ValueError(f"a mask must have {n} entries: got {rows.size}.")
+        return np.flatnonzero(rows)
+    return np.arange(n)[rows.astype(np.int64)]
+
+
+def check_ids(ids: Any, size: int, name: str) -> np.ndarray | None:
+    """Names as an array of distinct texts."""
+    if ids is None:
+        return None
+    names = np.asarray(ids).astype(str)
+    if names.shape != (size,):
+        raise ValueError(f"{name} must have {size} entries: got shape {names.shape}.")
+    if np.unique(names).size != size:
+        raise ValueError(f"{name} must not repeat a name.")
+    return names
+
+
+def check_weights(weights: Any, n_queries: int) -> np.ndarray:
+    """Weights of queries, 1 each by default."""
+    weights = np.ones(n_queries) if weights is None else np.array(weights, dtype=float)
+    if weights.shape != (n_queries,):
+        raise ValueError(
+            f"weights must have one entry for each of {n_queries} queries: got shape "
+            f"{weights.shape}."
+        )
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        raise ValueError("weights must be finite and not negative.")
+    if n_queries and weights.sum() == 0:
+        raise ValueError("weights must not all be 0.")
+    return weights

@@ -1,0 +1,91 @@
+"""Nearest items out of blocks of approximate distances, and exact ones of a few."""
+
+import numpy as np
+from numba import njit
+
+CHUNK = 64  # entries compared with the threshold at once, in vector registers
+
+
+@njit(cache=True, nogil=True)
+def sift(keys, items, key, item):
+    """Replace the largest of a heap by a smaller key."""
+    at, size = 0, keys.size
+    while True:
+        child = 2 * at + 1
+        if child >= size:
+            break
+        if child + 1 < size and keys[child + 1] > keys[child]:
+            child += 1
+        if keys[child] <= key:
+            break
+        keys[at], items[at] = keys[child], items[child]
+        at = child
+    keys[at], items[at] = key, item
+
+
+@njit(cache=True, nogil=True)
+def push_block(products, norms, first, own_items, keys, items):
+    """Keep the smallest ``norms[j] + products[q, j]`` of each query in its heap.
+
+    products: (n_queries, n_block) of float; norms: (n_block,); ``first`` is the number of the
+    block's first item; keys, items: (n_queries, n_kept), heaps with the largest key in front.
+    """
+    n_block = norms.size
+    for q in range(products.shape[0]):
+        row, heap, names = products[q], keys[q], items[q]
+        threshold = heap[0]
+        for start in range(0, n_block, CHUNK):
+            stop = min(start + CHUNK, n_block)
+            below = False
+            for j in range(start, stop):
+                below |= norms[j] + row[j] < threshold
+            if not below:
+                continue
+            for j in range(start, stop):
+                key = norms[j] + row[j]
+                if key < threshold and first + j != own_items[q]:
+                    sift(heap, names, key, first + j)
+                    threshold = heap[0]
+
+
+@njit(cache=True, nogil=True)
+def exact_distance(a, b, inner):
+    """Squared Euclidean distance, or minus the inner product, summed in double precision."""
+    total = 0.0
+    if inner:
+        for f in range(a.size):
+            total -= np.float64(a[f]) * np.float64(b[f])
+    else:
+        for f in range(a.size):
+            difference = np.float64(a[f]) - np.float64(b[f])
+            total += difference * difference
+    return total
+
+
+@njit(cache=True, nogil=True)
+def exact_distances(queries, corpus, items, inner, distances):
+    """Exact distances of candidates (n_queries, n_candidates); infinite for the item -1."""
+    for q in range(items.shape[0]):
+        for c in range(items.shape[1]):
+            if items[q, c] < 0:
+                distances[q, c] = np.inf
+            else:
+                distances[q, c] = exact_distance(queries[q], corpus[items[q, c]], inner)
+
+
+@njit(cache=True, nogil=True)
+def settle_ties(queries, corpus, order, keys, tolerance, inner, touched):
+    """Give runs of nearly equal keys their exact distances, and mark the rows that have such.
+
+    order, keys: (n_queries, n_items), items by approximate key, and their keys. Keys are off by at
+    most half of ``tolerance``, so items of different runs are in order already.
+    """
+    for q in range(order.shape[0]):
+        key = keys[q]
+        near_last = False
+        for j in range(key.size):
+            near_next = j + 1 < key.size and key[j + 1] - key[j] <= tolerance[q]
+            if near_last or near_next:
+                key[j] = exact_distance(queries[q], corpus[order[q, j]], inner)
+                touched[q] = True
+            near_last = near_next

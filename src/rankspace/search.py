@@ -1,0 +1,269 @@
+"""Exact nearest items under a metric."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from ._judgments import check_ids
+from ._space import Space, as_vectors, centre_of, shifted
+from .ranking import Ranking
+
+QUERY_BLOCK = 256
+
+
+class Embedding(Protocol):
+    """What a metric offers for search: maps under which it is a plain distance or inner product."""
+
+    inner: bool
+
+    def embed_items(self, X: Any) -> np.ndarray:
+        """Vectors of items."""
+
+    def embed_queries(self, Q: Any) -> np.ndarray:
+        """Vectors of queries."""
+
+
+class Index:
+    """Items ready to be searched.
+
+    The order is exact: items are found by matrix products, over-fetched, and their distances
+    computed anew in double precision; a bound on the rounding of the products shows for each query
+    that nothing nearer was missed, and the query is searched in double precision if it does not.
+    Items at equal distance come in the order of their index.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_items, n_features)
+        Items. Floats keep their precision, float16 is read as float32. Not copied if no metric
+        is given: do not change it afterwards.
+    metric : LinearMetric or BilinearMetric, optional
+        What to measure by; plain Euclidean distance by default.
+    ids : array-like of str, optional
+        Names of the items, which come back in every `Ranking`.
+    backend : {"exact", "faiss"}, default="exact"
+        Who proposes candidates: our own blocks, or FAISS (extra ``index``).
+    max_memory : int, default=256
+        Working memory of one search in MiB, beside the vectors and the lists returned.
+
+    Notes
+    -----
+    Top-k of m queries takes O(m n d) time in matrix products. Lists of all items are products in
+    double precision and a sort for each query.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankspace import Index
+    >>> index = Index(np.array([[0.0], [1.0], [3.0]]), ids=["a", "b", "c"])
+    >>> ranking = index.rank([[2.9]], k=2)
+    >>> ranking.ids(0)
+    ['c', 'b']
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        metric: Embedding | None = None,
+        *,
+        ids: Any = None,
+        backend: Literal["exact", "faiss"] = "exact",
+        max_memory: int = 256,
+    ) -> None:
+        if backend not in ("exact", "faiss"):
+            raise ValueError(f"backend must be 'exact' or 'faiss': got {backend!r}.")
+        if max_memory < 1:
+            raise ValueError(f"max_memory must be at least 1 MiB: got {max_memory}.")
+        self.metric = metric
+        self.backend = backend
+        self.max_memory = max_memory
+        X = as_vectors(X, "X")
+        # A linear metric does not see a common shift, but its products lose digits to one.
+        linear = metric is not None and not metric.inner
+        self._origin = centre_of(X) if linear else np.zeros(X.shape[1])
+        self._parts = [self._embed_items(X)]
+        self.ids = check_ids(ids, self.n_items, "ids")
+        self._space: Space | None = None
+
+    def _embed_items(self, X: np.ndarray) -> np.ndarray:
+        if X.shape[1] != self._origin.size:
+            raise ValueError(
+                f"X must have {self._origin.size} features as the index has: got {X.shape[1]}."
+            )
+        return X if self.metric is None else self.metric.embed_items(shifted(X, self._origin))
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return sum(len(part) for part in self._parts)
+
+    def __len__(self) -> int:
+        return self.n_items
+
+    def add(self, X: Any, ids: Any = None) -> Index:
+        """Append items.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_items, n_features)
+            More items.
+        ids : array-like of str, optional
+            Their names; needed if the index has names.
+
+        Returns
+        -------
+        Index
+            This index.
+        """
+        part = self._embed_items(as_vectors(X, "X"))
+        if (ids is None) != (self.ids is None):
+            raise ValueError("ids must be given for all items or for none.")
+        if self.ids is not None:
+            added = np.asarray(ids).astype(str)
+            joined = np.concatenate((self.ids, added))
+            self.ids = check_ids(joined, self.n_items + len(part), "ids")
+        self._parts.append(part)
+        self._space = None
+        return self
+
+    def rank(
+        self, Q: Any = None, k: int | None = None, *, own_items: Any = None, query_ids: Any = None
+    ) -> Ranking:
+        """List the nearest items of each query.
+
+        Parameters
+        ----------
+        Q : array-like of shape (n_queries, n_features), optional
+            Queries. By default the items themselves, each left out of its own list.
+        k : int, optional
+            Length of the lists; by default all items.
+        own_items : array-like of shape (n_queries,), optional
+            The item that each query is, or -1; it is left out of the list. With ``Q`` left out it
+            says which items are the queries.
+        query_ids : array-like of str, optional
+            Names of the queries. If queries are items, they have the names of these.
+
+        Returns
+        -------
+        Ranking
+        """
+        blocks = list(self.blocks(Q, k, own_items=own_items, query_ids=query_ids))
+        return Ranking.join(blocks)
+
+    def blocks(
+        self, Q: Any = None, k: int | None = None, *, own_items: Any = None, query_ids: Any = None
+    ) -> Iterator[Ranking]:
+        """Rank in blocks of queries, for lists too many to hold; see `rank`.
+
+        Yields
+        ------
+        Ranking
+            The lists of the next queries. `evaluate` takes the iterator as it is.
+        """
+        space = self._ready()
+        queries, own = self._queries(Q, own_items)
+        names = self._query_names(query_ids, Q, own, len(queries))
+        if k is not None and k < 1:
+            raise ValueError(f"k must be at least 1: got {k}.")
+        short = k is not None and 8 * k < space.n_items
+        width = (k + 10 + k // 8) if short and k is not None else 2 * space.n_items
+        block = max(1, min(QUERY_BLOCK, self.max_memory * 2**20 // (16 * width * _n_threads())))
+        search = self._nearest if short else self._all
+
+        def work(start: int) -> Ranking:
+            part = slice(start, start + block)
+            items, distances = search(space, queries[part], own[part], k)
+            return self._ranking(items, distances, None if names is None else names[part])
+
+        yield from _in_threads(work, range(0, len(queries), block))
+
+    def _ready(self) -> Space:
+        if self._space is None:
+            if len(self._parts) > 1:
+                self._parts = [np.concatenate(self._parts)]
+            inner = self.metric is not None and self.metric.inner
+            self._space = Space(self._parts[0], inner=inner, backend=self.backend)
+        return self._space
+
+    def _queries(self, Q: Any, own_items: Any) -> tuple[np.ndarray, np.ndarray]:
+        own = None if own_items is None else np.asarray(own_items, dtype=np.int64)
+        if own is not None and own.size and own.max() >= self.n_items:
+            raise ValueError(f"own_items must lie below {self.n_items}: got {own.max()}.")
+        if Q is None:
+            if self.metric is not None and self.metric.inner:
+                raise ValueError("a bilinear metric maps queries in another way: pass them as Q.")
+            own = np.arange(self.n_items) if own is None else own
+            return self._parts[0][own], own
+        Q = as_vectors(Q, "Q")
+        if self.metric is None and Q.shape[1] != self._origin.size:
+            raise ValueError(
+                f"Q must have {self._origin.size} features as the index has: got {Q.shape[1]}."
+            )
+        linear = self.metric is not None and not self.metric.inner
+        queries = shifted(Q, self._origin) if linear else Q
+        queries = queries if self.metric is None else self.metric.embed_queries(queries)
+        own = np.full(len(queries), -1) if own is None else own
+        if own.shape != (len(queries),):
+            raise ValueError(
+                f"own_items must have one entry for each of {len(queries)} queries: got shape "
+                f"{own.shape}."
+            )
+        return queries, own
+
+    def _query_names(
+        self, query_ids: Any, Q: Any, own: np.ndarray, n_queries: int
+    ) -> np.ndarray | None:
+        if query_ids is None and Q is None and self.ids is not None:
+            return self.ids[own]
+        return check_ids(query_ids, n_queries, "query_ids")
+
+    def _nearest(
+        self, space: Space, queries: np.ndarray, own: np.ndarray, k: int | None
+    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Lists of the k nearest items, from candidates whose distances are computed anew."""
+        found, distances, certain = space.nearest(queries, own, k or space.n_items)
+        items, values = list(found), list(distances)
+        for q in np.flatnonzero(~certain):
+            (items[q],), (values[q],) = self._all(space, queries[q : q + 1], own[q : q + 1], k)
+        return items, values
+
+    def _all(
+        self, space: Space, queries: np.ndarray, own: np.ndarray, k: int | None
+    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Lists of all items, or of the first k."""
+        order, keys = space.sort_all(queries)
+        items, values = [], []
+        for row, key, mine in zip(order, keys, own, strict=True):
+            others = slice(None) if mine < 0 else row != mine
+            items.append(row[others][:k])
+            values.append(key[others][:k])
+        return items, values
+
+    def _ranking(
+        self, items: list[np.ndarray], keys: list[np.ndarray], names: np.ndarray | None
+    ) -> Ranking:
+        distances = np.concatenate(keys)
+        if not (self.metric is not None and self.metric.inner):
+            distances = np.sqrt(distances)
+        indptr = np.concatenate(([0], np.cumsum([row.size for row in items])))
+        return Ranking(indptr, np.concatenate(items), distances, self.n_items, names, self.ids)
+
+
+def _n_threads() -> int:
+    return os.cpu_count() or 1
+
+
+def _in_threads(work: Callable[[int], Ranking], starts: range) -> Iterator[Ranking]:
+    """Map in threads, a few blocks ahead of the reader, with products on one thread each."""
+    from threadpoolctl import threadpool_limits
+
+    if len(starts) == 1:
+        yield work(starts[0])
+        return
+    with ThreadPoolExecutor(_n_threads()) as pool, threadpool_limits(1, "blas"):
+        for first in range(0, len(starts), _n_threads()):
+            yield from pool.map(work, starts[first : first + _n_threads()])
