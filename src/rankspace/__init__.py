@@ -1,3 +1,64 @@
 """Learn the space in which nearest means most relevant."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 __version__ = "0.1.0.dev0"
+
+if TYPE_CHECKING:
+    from . import datasets
+    from ._base import BaseRanker
+    from .baselines import Euclidean
+    from .measures import Comparison, Report, compare, evaluate, knn_error
+    from .metric import BilinearMetric, LinearMetric, load_metric
+    from .ranking import Ranking
+    from .relevance import Relevance
+    from .report import write_report
+    from .search import Index
+
+__all__ = [
+    "BaseRanker",
+    "BilinearMetric",
+    "Comparison",
+    "Euclidean",
+    "Index",
+    "LinearMetric",
+    "Ranking",
+    "Relevance",
+    "Report",
+    "compare",
+    "datasets",
+    "evaluate",
+    "knn_error",
+    "load_metric",
+    "write_report",
+]
+
+_HOMES = {
+    "BaseRanker": "_base",
+    "BilinearMetric": "metric",
+    "Comparison": "results",
+    "Euclidean": "baselines",
+    "Index": "search",
+    "LinearMetric": "metric",
+    "Ranking": "ranking",
+    "Relevance": "relevance",
+    "Report": "results",
+    "compare": "results",
+    "evaluate": "measures",
+    "knn_error": "measures",
+    "load_metric": "metric",
+    "write_report": "report",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "datasets":
+        return import_module(".datasets", __name__)
+    if name in _HOMES:
+        return getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,356 @@
+"""What all estimators share: checks, supervision, and delegation to the metric they learn."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_array
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .measures import Report, evaluate
+from .metric import LinearMetric, Metric
+from .ranking import Ranking
+from .relevance import Relevance
+from .search import Index
+
+logger = logging.getLogger("rankspace")
+
+FLOATS = (np.float64, np.float32)
+
+
+def _is_linear(estimator: BaseRanker) -> bool:
+    return estimator._metric_kind is LinearMetric
+
+
+def _takes_lists(estimator: BaseRanker) -> bool:
+    return estimator._lists
+
+
+class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Base of all estimators: learns a metric under which nearest means most relevant.
+
+    A subclass implements ``_learn(X, relevance, queries)`` and returns a metric. If it learns from
+    candidate lists it sets ``_lists = True``, and offers ``_score_rows(X)``, larger is better.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from rankspace import BaseRanker, LinearMetric
+    >>> class Scaled(BaseRanker):
+    ...     '''Distance in units of the standard deviation of each feature.'''
+    ...     def _learn(self, X, relevance, queries):
+    ...         import numpy as np
+    ...         return LinearMetric(np.diag(1 / X.std(axis=0)))
+    >>> X, y = load_iris(return_X_y=True)
+    >>> round(Scaled().fit(X, y).score(X, y), 3)
+    0.769
+    """
+
+    _metric_kind: type = LinearMetric
+    _lists = False
+
+    # Routed without a word of the user's: the lists of a search or a pipeline.
+    __metadata_request__fit = {"qid": True}
+    __metadata_request__score = {"qid": True, "sample_weight": True}
+
+    metric_: Metric
+
+    def _learn(self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None) -> Metric:
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------ learning
+
+    def fit(self, X: Any, y: Any, *, queries: Any = None, qid: Any = None) -> Self:
+        """Learn the metric.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_items, n_features)
+            Items.
+        y : array-like of shape (n_items,) or Relevance
+            Class labels, grades (with ``qid``), or who is relevant to whom.
+        queries : array-like of shape (n_queries, n_features), optional
+            Queries that are no rows of ``X``; then ``y`` must be a `Relevance` with as many.
+        qid : array-like of shape (n_items,), optional
+            The query of each row, if rows are candidates of queries that have no vector.
+
+        Returns
+        -------
+        self
+        """
+        X = self._check_items(X, y)
+        relevance = self._supervision(X, y, qid)
+        queries = self._check_queries(relevance, queries)
+        self.metric_ = self._learn(X, relevance, queries)
+        if _is_linear(self):
+            self.components_ = self.metric_.components  # type: ignore[union-attr]
+            self._n_features_out = len(self.components_)
+        return self
+
+    def _check_items(self, X: Any, y: Any) -> np.ndarray:
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None: pass "
+                "class labels or a Relevance."
+            )
+        if isinstance(y, Relevance):
+            return validate_data(self, X, dtype=FLOATS)
+        X, _ = validate_data(self, X, y, dtype=FLOATS, y_numeric=False)
+        return X
+
+    def _supervision(self, X: np.ndarray, y: Any, qid: Any) -> Relevance:
+        """Labels, grades with their lists, or a Relevance as it is."""
+        if qid is not None:
+            relevance = Relevance.from_groups(y, qid)
+        else:
+            relevance = y if isinstance(y, Relevance) else Relevance.from_labels(y)
+        if relevance.n_items != len(X):
+            raise ValueError(
+                f"relevance must have one item for each row of X: got {relevance.n_items} items "
+                f"and {len(X)} rows."
+            )
+        if relevance.has_lists and not self._lists:
+            raise ValueError(
+                f"{type(self).__name__} learns from queries that have vectors, and candidate lists "
+                "(qid=..., Relevance.from_groups) have none. Use an estimator that takes lists."
+            )
+        return relevance
+
+    def _check_queries(self, relevance: Relevance, queries: Any) -> np.ndarray | None:
+        if queries is None:
+            if not relevance.has_lists and not relevance.queries_are_rows:
+                raise ValueError(
+                    f"relevance has {relevance.n_queries} queries that are no rows of X: pass their "
+                    "vectors as queries=...."
+                )
+            return None
+        queries = check_array(queries, dtype=FLOATS, input_name="queries")
+        if len(queries) != relevance.n_queries:
+            raise ValueError(
+                f"queries must have one row for each query of relevance: got {len(queries)} rows "
+                f"and {relevance.n_queries} queries."
+            )
+        return queries
+
+    def _trainable(self, relevance: Relevance) -> np.ndarray:
+        """Numbers of the queries that can teach something; says how many cannot."""
+        mask = relevance.trainable
+        if not mask.any():
+            raise ValueError(
+                "training needs a query with something relevant and something irrelevant: got "
+                f"{relevance.n_queries} queries without. Labels need more than one class, and two "
+                "rows of one of them."
+            )
+        if not mask.all():
+            logger.warning(
+                "%d of %d queries have nothing relevant or nothing irrelevant and are left out of "
+                "training.", np.sum(~mask), mask.size,
+            )  # fmt: skip
+        return np.flatnonzero(mask)
+
+    # ------------------------------------------------------------------ use
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Map points into the space where nearest means most relevant.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            Points; float32 gives float32.
+
+        Returns
+        -------
+        ndarray of shape (n, n_components)
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=FLOATS)
+        return self.metric_.transform(X)  # type: ignore[union-attr]
+
+    def rank(self, Q: Any, X: Any, k: int | None = None) -> Ranking:
+        """List the nearest rows of ``X`` for each query.
+
+        Parameters
+        ----------
+        Q : array-like of shape (n_queries, n_features)
+            Queries.
+        X : array-like of shape (n_items, n_features)
+            Items.
+        k : int, optional
+            Length of the lists; all items by default.
+
+        Returns
+        -------
+        Ranking
+        """
+        check_is_fitted(self)
+        return Index(X, self.metric_).rank(Q, k)
+
+    @available_if(_takes_lists)
+    def predict(self, X: Any) -> np.ndarray:
+        """Score candidate rows; within a query, a larger score is better.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            Candidates.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        check_is_fitted(self)
+        return self._score_rows(validate_data(self, X, reset=False, dtype=FLOATS))
+
+    def _score_rows(self, X: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+    def score(
+        self, X: Any, y: Any, sample_weight: Any = None, *, queries: Any = None, qid: Any = None
+    ) -> float:
+        """Mean average precision of ranking ``X``.
+
+        Every query ranks all rows of ``X``. Queries that are rows of ``X``, as with labels, rank
+        all the *other* rows; with ``qid`` a query ranks its own candidates only. So a search over
+        folds scores how a fold's held-out rows rank each other.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_items, n_features)
+            Items.
+        y : array-like of shape (n_items,) or Relevance
+            Class labels, grades (with ``qid``), or who is relevant to whom.
+        sample_weight : array-like, optional
+            Weight of each query, given for each row of ``X`` unless queries are separate; a
+            candidate list has the weight of its first row.
+        queries : array-like of shape (n_queries, n_features), optional
+            Queries that are no rows of ``X``.
+        qid : array-like of shape (n_items,), optional
+            The query of each row.
+
+        Returns
+        -------
+        float
+            In [0, 1], larger is better; NaN if no query has anything relevant.
+        """
+        return self._evaluate(X, y, sample_weight, queries, qid, "map").means["map"]
+
+    def _evaluate(
+        self, X: Any, y: Any, sample_weight: Any, queries: Any, qid: Any, measures: str
+    ) -> Report:
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=FLOATS)
+        relevance = self._supervision(X, y, qid)
+        queries = self._check_queries(relevance, queries)
+        if sample_weight is not None:
+            relevance = replace(relevance, weights=_query_weights(sample_weight, relevance))
+        if relevance.has_lists:
+            ranking = Ranking.from_groups(-self._score_rows(X), _list_of_row(relevance))
+            return evaluate(ranking, relevance, measures)
+        points = X[relevance.own_items] if queries is None else queries
+        blocks = Index(X, self.metric_).blocks(points, own_items=relevance.own_items)
+        return evaluate(blocks, relevance, measures)
+
+    # ------------------------------------------------------------------ the metric
+
+    @available_if(_is_linear)
+    def get_mahalanobis_matrix(self) -> np.ndarray:
+        """The matrix ``W = L'L`` of the learned metric.
+
+        Returns
+        -------
+        ndarray of shape (n_features, n_features)
+        """
+        check_is_fitted(self)
+        return self.metric_.matrix  # type: ignore[union-attr]
+
+    @available_if(_is_linear)
+    def get_metric(self) -> Callable[[Any, Any], float]:
+        """The learned distance as a function of two points.
+
+        Returns
+        -------
+        callable
+            Takes two vectors; fits ``KNeighborsClassifier(metric=...)``.
+        """
+        check_is_fitted(self)
+        components = self.metric_.components  # type: ignore[union-attr]
+
+        def distance(u: Any, v: Any) -> float:
+            return float(np.linalg.norm(components @ (np.asarray(u) - np.asarray(v))))
+
+        return distance
+
+    @available_if(_is_linear)
+    def pair_distance(self, pairs: Any) -> np.ndarray:
+        """Learned distance of each pair of points.
+
+        Parameters
+        ----------
+        pairs : array-like of shape (n_pairs, 2, n_features)
+            Pairs of points.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs,)
+        """
+        check_is_fitted(self)
+        pairs = np.asarray(pairs)
+        if pairs.ndim != 3 or pairs.shape[1:] != (2, self.n_features_in_):
+            raise ValueError(
+                f"pairs must have shape (n_pairs, 2, {self.n_features_in_}): got {pairs.shape}."
+            )
+        mapped = self.metric_.transform(pairs[:, 0] - pairs[:, 1])  # type: ignore[union-attr]
+        return np.linalg.norm(mapped, axis=1)
+
+    @available_if(_is_linear)
+    def pair_score(self, pairs: Any) -> np.ndarray:
+        """Minus the learned distance of each pair: larger is more alike.
+
+        Parameters
+        ----------
+        pairs : array-like of shape (n_pairs, 2, n_features)
+            Pairs of points.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs,)
+        """
+        return -self.pair_distance(pairs)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+# Inside the class, scikit-learn's wrapper for set_output would hide the condition.
+BaseRanker.transform = available_if(_is_linear)(BaseRanker.transform)  # type: ignore[method-assign]
+
+
+def _query_weights(sample_weight: Any, relevance: Relevance) -> np.ndarray:
+    """Weights of queries out of weights of rows."""
+    weights = np.asarray(sample_weight, dtype=float)
+    if relevance.has_lists or relevance.queries_are_rows:
+        if weights.shape != (relevance.n_items,):
+            raise ValueError(
+                f"sample_weight must have one entry for each of {relevance.n_items} rows of X: got "
+                f"shape {weights.shape}."
+            )
+        firsts = relevance.items[relevance.indptr[:-1]] if relevance.has_lists else None
+        return weights[relevance.own_items if firsts is None else firsts[relevance.rows]]
+    return weights
+
+
+def _list_of_row(relevance: Relevance) -> np.ndarray:
+    """The name of the list that each row of ``X`` is a candidate of."""
+    name = np.empty(relevance.n_items, dtype=relevance.query_ids.dtype)
+    lengths = np.diff(relevance.indptr)
+    name[relevance.items] = relevance.query_ids[np.argsort(relevance.rows)].repeat(lengths)
+    return name

@@ -1,0 +1,290 @@
+"""Every estimator as scikit-learn's users use it; a trivial learner stands in for those to come."""
+
+import logging
+import pickle
+
+import joblib
+import numpy as np
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score, train_test_split
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from rankspace import (
+    BaseRanker,
+    BilinearMetric,
+    Euclidean,
+    LinearMetric,
+    Relevance,
+    evaluate,
+)
+
+
+class Weighted(BaseRanker):
+    """Scales the first feature; learns nothing else."""
+
+    def __init__(self, weight=1.0):
+        self.weight = weight
+
+    def _learn(self, X, relevance, queries):
+        self._trainable(relevance)
+        scales = np.ones(X.shape[1], dtype=X.dtype)
+        scales[0] = self.weight
+        return LinearMetric(np.diag(scales))
+
+
+class NearBest(BaseRanker):
+    """Ranks candidates by their distance from the mean of the relevant training rows."""
+
+    _lists = True
+
+    def __init__(self, weight=1.0):
+        self.weight = weight
+
+    def _learn(self, X, relevance, queries):
+        best = relevance.items[relevance.grades >= relevance.relevant_from]
+        self.best_ = X[best].mean(axis=0)
+        return LinearMetric(np.diag(np.r_[self.weight, np.ones(X.shape[1] - 1)]))
+
+    def _score_rows(self, X):
+        return -np.linalg.norm(self.metric_.transform(X - self.best_), axis=1)
+
+
+class Similarity(BaseRanker):
+    """Ranks by inner product."""
+
+    _metric_kind = BilinearMetric
+
+    def _learn(self, X, relevance, queries):
+        return BilinearMetric(np.eye(X.shape[1]), np.eye(X.shape[1]))
+
+
+@parametrize_with_checks([Euclidean(), Weighted()])
+def test_scikit_learn_conventions(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture
+def iris():
+    return load_iris(return_X_y=True)
+
+
+def brute_map(X, y):
+    """Mean average precision of each row ranking the others."""
+    scores = []
+    for i in range(len(X)):
+        distances = np.linalg.norm(X - X[i], axis=1)
+        order = [j for j in np.argsort(distances, kind="stable") if j != i]
+        hits = y[order] == y[i]
+        places = np.flatnonzero(hits) + 1
+        scores.append(np.mean(np.arange(1, places.size + 1) / places))
+    return np.mean(scores)
+
+
+def test_score_ranks_each_row_against_the_others(rng):
+    X, y = rng.normal(size=(60, 3)), rng.integers(0, 3, 60)
+    assert Euclidean().fit(X, y).score(X, y) == pytest.approx(brute_map(X, y), abs=1e-12)
+
+
+def test_labels_and_relevance_are_the_same_supervision(iris):
+    X, y = iris
+    relevance = Relevance.from_labels(y)
+    model = Weighted(3.0).fit(X, relevance)
+    np.testing.assert_array_equal(model.components_, Weighted(3.0).fit(X, y).components_)
+    assert model.score(X, relevance) == model.score(X, y)
+
+
+def test_separate_queries(iris):
+    X, y = iris
+    items, queries, item_labels, query_labels = train_test_split(X, y, random_state=0)
+    relevance = Relevance.from_labels(item_labels, query_labels=query_labels)
+    model = Weighted(2.0).fit(items, relevance, queries=queries)
+    ranking = model.rank(queries, items)
+    expected = evaluate(ranking, relevance, "map").means["map"]
+    assert model.score(items, relevance, queries=queries) == pytest.approx(expected)
+
+
+def test_float32_stays_float32(iris):
+    X, y = iris
+    model = Weighted(2.0).fit(X.astype(np.float32), y)
+    assert model.transform(X.astype(np.float32)).dtype == np.float32
+    assert model.components_.dtype == np.float32
+
+
+def test_metric_vocabulary(iris):
+    X, y = iris
+    model = Weighted(2.0).fit(X, y)
+    pairs = np.stack((X[:5], X[5:10]), axis=1)
+    W, difference = model.get_mahalanobis_matrix(), X[0] - X[5]
+    assert model.pair_distance(pairs)[0] == pytest.approx(np.sqrt(difference @ W @ difference))
+    assert model.get_metric()(X[0], X[5]) == pytest.approx(model.pair_distance(pairs)[0])
+    np.testing.assert_array_equal(model.pair_score(pairs), -model.pair_distance(pairs))
+    np.testing.assert_allclose(model.transform(X), X @ model.components_.T)
+    with pytest.raises(ValueError, match=r"pairs must have shape \(n_pairs, 2, 4\): got \(5, 4\)"):
+        model.pair_distance(X[:5])
+
+
+def test_neighbours_under_the_metric(iris):
+    X, y = iris
+    model = Weighted(5.0).fit(X, y)
+    slow = KNeighborsClassifier(metric=model.get_metric()).fit(X, y).predict(X[:20])
+    fast = KNeighborsClassifier().fit(model.transform(X), y).predict(model.transform(X[:20]))
+    np.testing.assert_array_equal(slow, fast)
+
+
+@pytest.mark.parametrize(
+    "name", ["transform", "get_mahalanobis_matrix", "get_metric", "pair_distance", "pair_score"]
+)
+def test_what_a_similarity_lacks_is_absent(name, iris):
+    model = Similarity().fit(*iris)
+    assert not hasattr(model, name)
+    assert not hasattr(model, "components_")
+    assert hasattr(Euclidean(), name)
+
+
+def test_feature_names_and_output_frames(iris):
+    X, y = iris
+    model = Weighted().fit(X, y)
+    assert list(model.get_feature_names_out()) == [f"weighted{i}" for i in range(4)]
+    frame = Weighted().set_output(transform="pandas").fit(X, y).transform(X)
+    assert list(frame.columns) == list(model.get_feature_names_out())
+
+
+def test_clone_pickle_and_joblib(iris, tmp_path):
+    X, y = iris
+    model = Weighted(2.0).fit(X, y)
+    assert clone(model).weight == 2.0
+    joblib.dump(model, tmp_path / "model")
+    for copy in (pickle.loads(pickle.dumps(model)), joblib.load(tmp_path / "model")):
+        np.testing.assert_array_equal(copy.transform(X), model.transform(X))
+
+
+def test_grid_search_over_a_pipeline(iris):
+    X, y = iris
+    X = np.c_[1000 * np.random.default_rng(0).random(len(X)), X]
+    for target in (y, Relevance.from_labels(y)):
+        pipeline = make_pipeline(StandardScaler(), Weighted())
+        search = GridSearchCV(pipeline, {"weighted__weight": [0.0, 1.0]}, error_score="raise")
+        search.fit(X, target)
+        assert search.best_params_ == {"weighted__weight": 0.0}
+        assert search.score(X, target) > 0.8
+
+
+def test_splitters_take_relevance(iris):
+    X, y = iris
+    both = [cross_val_score(Euclidean(), X, t, cv=3) for t in (y, Relevance.from_labels(y))]
+    np.testing.assert_allclose(*both)
+    train, test, relevance, held_out = train_test_split(X, Relevance.from_labels(y), random_state=0)
+    assert (relevance.n_items, held_out.n_items) == (len(train), len(test))
+
+
+def test_search_with_separate_queries_points_to_tune(iris):
+    X, y = iris
+    relevance = Relevance.from_labels(y, query_labels=[0, 1])
+    search = GridSearchCV(Weighted(), {"weight": [0.0, 1.0]}, error_score="raise")
+    with pytest.raises(ValueError, match=r"Use rankspace\.tune, which splits the queries"):
+        search.fit(X, relevance)
+
+
+@pytest.fixture
+def lists():
+    rng = np.random.default_rng(0)
+    X = np.c_[rng.normal(size=200) * 100, rng.normal(size=(200, 3))]
+    grades = (X[:, 1] > 0.8).astype(float) + (X[:, 1] > 1.5)
+    return X, grades, rng.permutation(np.repeat(np.arange(20), 10))
+
+
+@pytest.fixture
+def routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+@pytest.mark.usefixtures("routing")
+@pytest.mark.parametrize("weighted", [False, True])
+def test_lists_reach_fit_score_and_splitter_by_routing(lists, weighted):
+    X, grades, qid = lists
+    pipeline = make_pipeline(StandardScaler(with_std=False), NearBest())
+    cv = GroupKFold(4).set_split_request(groups="qid")
+    grid = {"nearbest__weight": [0.0, 1.0]}
+    search = GridSearchCV(pipeline, grid, cv=cv, error_score="raise")
+    weights = {"sample_weight": np.ones(len(X))} if weighted else {}
+    if weighted:
+        pipeline[0].set_fit_request(sample_weight=False)
+    search.fit(X, grades, qid=qid, **weights)
+    assert search.best_params_ == {"nearbest__weight": 0.0}
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+def test_scores_of_lists_rank_candidates_of_a_query_only(lists):
+    X, grades, qid = lists
+    model = NearBest(0.0).fit(X, grades, qid=qid)
+    scores, values = model.predict(X), []
+    for query in np.unique(qid):
+        rows = np.flatnonzero(qid == query)
+        hits = grades[rows[np.argsort(-scores[rows], kind="stable")]] >= 1
+        places = np.flatnonzero(hits) + 1
+        if places.size:
+            values.append(np.mean(np.arange(1, places.size + 1) / places))
+    assert model.score(X, grades, qid=qid) == pytest.approx(np.mean(values))
+
+
+def test_list_weights_are_those_of_the_first_row(lists):
+    X, grades, qid = lists
+    model = NearBest(0.0).fit(X, grades, qid=qid)
+    weights = (qid == qid[np.flatnonzero(grades)[0]]).astype(float)
+    one = weights.astype(bool)
+    expected = model.score(X[one], grades[one], qid=qid[one])
+    assert model.score(X, grades, weights, qid=qid) == pytest.approx(expected)
+
+
+def test_lists_are_refused_by_who_cannot_use_them(lists):
+    X, grades, qid = lists
+    with pytest.raises(ValueError, match="Euclidean learns from queries that have vectors"):
+        Euclidean().fit(X, grades, qid=qid)
+    assert not hasattr(Euclidean(), "predict")
+
+
+def test_queries_that_teach_nothing_are_counted(caplog):
+    X = np.arange(6.0)[:, None]
+    with caplog.at_level(logging.WARNING, "rankspace"):
+        Weighted().fit(X, [0, 0, 1, 1, 2, 3])
+    assert "2 of 6 queries have nothing relevant or nothing irrelevant" in caplog.text
+
+
+BAD = {
+    "NaN": ([[np.nan], [1.0]], [0, 1], "contains NaN"),
+    "infinity": ([[np.inf], [1.0]], [0, 1], "contains infinity"),
+    "empty": (np.empty((0, 2)), [], "0 sample"),
+    "wrong length": ([[0.0], [1.0]], [0, 1, 1], "inconsistent numbers of samples"),
+    "one class": ([[0.0], [1.0]], [0, 0], "Labels need more than one class"),
+    "no labels": ([[0.0], [1.0]], None, "the target y is None"),
+    "relevance of another size": (
+        [[0.0], [1.0]],
+        Relevance.from_labels([0, 1, 1]),
+        "one item for each row of X: got 3 items and 2 rows",
+    ),
+    "queries without vectors": (
+        [[0.0], [1.0]],
+        Relevance.from_lists([[0]], n_items=2),
+        "pass their vectors as queries=",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input(case):
+    X, y, message = BAD[case]
+    with pytest.raises(ValueError, match=message):
+        Weighted().fit(X, y)
+
+
+def test_queries_of_the_wrong_number():
+    relevance = Relevance.from_lists([[0]], n_items=2)
+    with pytest.raises(ValueError, match="got 2 rows and 1 queries"):
+        Weighted().fit([[0.0], [1.0]], relevance, queries=[[0.0], [1.0]])

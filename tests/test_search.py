@@ -1,0 +1,199 @@
+"""Exact search against sorting all distances."""
+
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.spatial.distance import cdist
+
+from rankspace import BilinearMetric, Index, LinearMetric, Ranking, _space, search
+
+
+def brute(Q, X, own=None):
+    """All items by distance and index, in double precision."""
+    distances = cdist(np.asarray(Q, dtype=float), np.asarray(X, dtype=float))
+    if own is not None:
+        distances[np.arange(len(Q)), own] = np.inf
+    return Ranking.from_distances(distances)
+
+
+def assert_same(found, expected):
+    np.testing.assert_array_equal(found.indptr, expected.indptr)
+    np.testing.assert_array_equal(found.items, expected.items)
+    np.testing.assert_allclose(found.distances, expected.distances, rtol=1e-12, atol=1e-12)
+
+
+@st.composite
+def integer_problems(draw):
+    """Small integer coordinates: distances are exact, and ties are everywhere."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    n, d = draw(st.integers(1, 300)), draw(st.integers(1, 5))
+    dtype = draw(st.sampled_from([np.float32, np.float64]))
+    offset = draw(st.sampled_from([0, 1000]))
+    return (rng.integers(0, 4, (n, d)) + offset).astype(dtype), draw(st.integers(1, n))
+
+
+@settings(deadline=None, max_examples=60)
+@given(integer_problems(), st.booleans())
+def test_order_and_ties_are_exact(problem, own):
+    X, k = problem
+    if own and len(X) > 1:
+        expected = brute(X, X, np.arange(len(X)))
+        assert_same(Index(X).rank(k=k), expected.top(k))
+        assert_same(Index(X).rank(), expected)
+    else:
+        assert_same(Index(X).rank(X, k), brute(X, X).top(k))
+
+
+@pytest.mark.parametrize("backend", ["exact", "faiss"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("offset", [0, 1e4])
+@pytest.mark.parametrize("metric", [None, LinearMetric.identity(16)])
+def test_exact_far_from_the_origin(rng, backend, dtype, offset, metric):
+    if backend == "faiss":
+        pytest.importorskip("faiss", reason="faiss-cpu is not installed")
+    X = (rng.normal(size=(5000, 16)) + offset).astype(dtype)
+    Q = (rng.normal(size=(300, 16)) + offset).astype(dtype)
+    expected = brute(Q, X).top(10)
+    found = Index(X, metric, backend=backend).rank(Q, 10)
+    np.testing.assert_array_equal(found.items, expected.items)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_all_items_far_from_the_origin(rng, dtype):
+    X = (rng.normal(size=(2000, 8)) + 1e4).astype(dtype)
+    Q = (rng.normal(size=(20, 8)) + 1e4).astype(dtype)
+    np.testing.assert_array_equal(Index(X).rank(Q).items, brute(Q, X).items)
+
+
+def test_queries_in_double_precision_among_single_ones(rng):
+    X = (rng.normal(size=(3000, 8)) + 1e4).astype(np.float32)
+    Q = rng.normal(size=(50, 8)) + 1e4
+    np.testing.assert_array_equal(Index(X).rank(Q, 5).items, brute(Q, X).top(5).items)
+
+
+def test_a_query_whose_candidates_are_not_certain_is_searched_anew(rng):
+    """A thousand items within rounding of each other: the products cannot tell them apart."""
+    X = rng.normal(size=(4000, 6)).astype(np.float32)
+    X[1000:2000] = X[0] + rng.integers(-2, 3, (1000, 6)).astype(np.float32) * np.float32(1e-7)
+    Q = X[:1] + np.float32(0.01)
+    space = _space.Space(X, inner=False, backend="exact")
+    assert not space.nearest(Q, np.array([-1]), 10)[2].any()
+    np.testing.assert_array_equal(Index(X).rank(Q, 10).items, brute(Q, X).top(10).items)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 2**32), st.integers(1, 40), st.integers(1, 6))
+def test_linear_metric_ranks_as_its_distances(seed, k, rank):
+    rng = np.random.default_rng(seed)
+    X, Q = rng.normal(size=(400, 5)), rng.normal(size=(7, 5))
+    metric = LinearMetric(rng.normal(size=(rank, 5)))
+    expected = Ranking.from_distances(metric.distances(Q, X))
+    np.testing.assert_array_equal(metric.rank(Q, X, k).items, expected.top(k).items)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 2**32), st.integers(1, 40))
+def test_bilinear_metric_ranks_as_its_distances(seed, k):
+    rng = np.random.default_rng(seed)
+    X, Q = rng.normal(size=(400, 5)) + 10, rng.normal(size=(7, 3))
+    metric = BilinearMetric(rng.normal(size=(4, 3)), rng.normal(size=(4, 5)))
+    expected = Ranking.from_distances(metric.distances(Q, X)).top(k)
+    found = metric.rank(Q, X, k)
+    np.testing.assert_array_equal(found.items, expected.items)
+    np.testing.assert_allclose(found.distances, expected.distances, rtol=1e-9)
+
+
+def test_a_query_is_left_out_of_its_list_and_its_duplicates_are_not():
+    X = np.array([[0.0], [0.0], [1.0]])
+    ranking = Index(X).rank(k=2)
+    assert [items.tolist() for items, _ in ranking] == [[1, 2], [0, 2], [0, 1]]
+    assert ranking[0][1].tolist() == [0.0, 1.0]
+
+
+def test_some_items_as_queries(rng):
+    X = rng.normal(size=(200, 3))
+    rows = np.array([5, 170, 3])
+    assert_same(Index(X).rank(own_items=rows, k=7), brute(X[rows], X, rows).top(7))
+
+
+def test_added_items_are_found(rng):
+    X = rng.normal(size=(500, 4)).astype(np.float32)
+    for metric in (None, LinearMetric(rng.normal(size=(2, 4)))):
+        index = Index(X[:100], metric, ids=[f"a{i}" for i in range(100)])
+        index.rank(X[:3], 4)
+        index.add(X[100:], ids=[f"b{i}" for i in range(400)])
+        whole = Index(X, metric)
+        np.testing.assert_array_equal(index.rank(X[:9], 4).items, whole.rank(X[:9], 4).items)
+        assert len(index) == 500
+        assert index.rank(X[200:201], 1).ids(0) == ["b100"]
+
+
+def test_ids_come_back(rng):
+    X = rng.normal(size=(4, 2))
+    index = Index(X, ids=list("abcd"))
+    assert index.rank(X[2:3], k=1, query_ids=["q"]).to_run() == {"q": {"c": -0.0}}
+    assert index.rank().query_ids.tolist() == list("abcd")
+
+
+def test_half_precision_is_read(rng):
+    X = rng.normal(size=(300, 8)).astype(np.float16)
+    np.testing.assert_array_equal(Index(X).rank(X[:9], 3).items, brute(X[:9], X).top(3).items)
+
+
+def test_blocks_are_parts_of_the_whole(rng, monkeypatch):
+    X = rng.normal(size=(700, 3))
+    whole = Index(X).rank()
+    blocks = list(Index(X, max_memory=1).blocks())
+    assert len(blocks) > 10
+    assert_same(Ranking.join(blocks), whole)
+    monkeypatch.setattr(search, "QUERY_BLOCK", 7)
+    np.testing.assert_array_equal(Index(X).rank(k=5).items, whole.top(5).items)
+
+
+def test_integers_are_not_moved_off_their_grid(rng):
+    X = rng.integers(1000, 1016, (50, 4)).astype(float)
+    centre = _space.centre_of(X)
+    assert centre.any()
+    np.testing.assert_array_equal(centre, np.round(centre))
+
+
+def test_faiss_absent_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    with pytest.raises(ImportError, match=r"pip install 'rankspace\[index\]'"):
+        Index([[0.0], [1.0]], backend="faiss").rank([[0.0]])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: Index([[np.nan]]), "contains NaN"),
+        (lambda: Index([[np.inf]]), "contains infinity"),
+        (lambda: Index(np.empty((0, 3))), "0 sample"),
+        (lambda: Index([[1.0]], backend="annoy"), "backend must be 'exact' or 'faiss'"),
+        (lambda: Index([[1.0]], max_memory=0), "at least 1 MiB: got 0"),
+        (lambda: Index([[1.0], [2.0]], ids=["a"]), "ids must have 2 entries"),
+        (lambda: Index([[1.0], [2.0]], ids=["a", "a"]), "ids must not repeat a name"),
+        (lambda: Index([[1.0]]).rank([[1.0, 2.0]]), "Q must have 1 features"),
+        (lambda: Index([[1.0]]).rank([[1.0]], k=0), "k must be at least 1: got 0"),
+        (lambda: Index([[1.0]]).rank([[1.0]], own_items=[3]), "own_items must lie below 1"),
+        (lambda: Index([[1.0]]).rank([[1.0]], own_items=[0, 0]), "one entry for each of 1 queries"),
+        (lambda: Index([[1.0]]).add([[1.0, 2.0]]), "X must have 1 features"),
+        (lambda: Index([[1.0]], ids=["a"]).add([[1.0]]), "for all items or for none"),
+        (lambda: Index([[1.0]], ids=["a"]).add([[1.0]], ids=["a"]), "must not repeat a name"),
+        (lambda: Index([[1.0]], LinearMetric([[1.0, 1.0]])), "X must have 2 features: got 1"),
+        (lambda: Index([[1.0]], BilinearMetric([[1.0]], [[1.0]])).rank(), "pass them as Q"),
+    ],
+)
+def test_bad_input(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_a_refused_addition_changes_nothing():
+    index = Index([[0.0], [1.0]], ids=["a", "b"])
+    with pytest.raises(ValueError, match="must not repeat"):
+        index.add([[5.0]], ids=["a"])
+    assert index.rank([[5.0]]).ids(0) == ["b", "a"]
