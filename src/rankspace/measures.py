@@ -263,7 +263,7 @@ def _check_lists(
     from ._kernels.judge import INCOMPLETE, REPEATED
 
     def name_of(query: int) -> str:
-        return str(query if relevance.query_ids is None else repr(relevance.query_ids[query]))
+        return str(query) if relevance.query_ids is None else repr(str(relevance.query_ids[query]))
 
     if (states == REPEATED).any():
         query = int(np.flatnonzero(states == REPEATED)[0])

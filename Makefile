@@ -1,0 +1,50 @@
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+# The data folder beside a checkout, where there is one.
+export RANKSPACE_DATA ?= $(wildcard $(abspath ../shared/data))
+SOURCES := pyproject.toml $(shell find src -name '*.py' -o -name py.typed)
+
+.PHONY: demo test lint docs benchmarks matrix clean
+
+demo: $(VENV)/.installed
+	$(BIN)/rankspace demo
+
+test: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -n auto $(TESTS)
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check src tests benchmarks examples docs
+	$(BIN)/ruff format --check src tests benchmarks examples docs
+	$(BIN)/mypy
+
+docs: $(VENV)/.installed-docs
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+
+benchmarks: $(VENV)/.installed-dev
+	$(BIN)/python -m pip install --quiet ir-measures
+	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
+
+# The whole suite under every interpreter of PYTHONS, and under the oldest packages we support.
+matrix:
+	tests/matrix.sh
+
+clean:
+	rm -rf $(VENV) .venv-* dist docs/_build docs/auto_examples docs/generated rankspace-demo.html
+
+# Debian's Python may lack ensurepip; its pip can still install into an environment without one.
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV) || { $(PYTHON) -m venv --without-pip --clear $(VENV) && \
+		$(PYTHON) -m pip --python $(VENV)/bin/python install --quiet pip; }
+
+# What is tested and shown is the built wheel, never the source tree.
+dist/.built: $(SOURCES) README.md LICENSE | $(VENV)/bin/python
+	rm -rf dist
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	touch $@
+
+$(VENV)/.installed $(VENV)/.installed-dev $(VENV)/.installed-docs: $(VENV)/.installed%: dist/.built
+	wheel=$$(echo dist/*.whl) && \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$wheel$(if $*,[$(*:-%=%)])" && \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall "$$wheel"
+	touch $@

@@ -1,0 +1,336 @@
+"""The command line: ``rankspace VERB ...``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from . import __version__
+from ._progress import Progress
+
+Verb = Callable[[argparse.Namespace], str]
+
+JUDGMENTS = "a qrels file (TREC or BEIR), a BEIR folder, or the name of a data set"
+MEASURES = "names such as 'map ndcg@10 p@5 r@100 mrr auc'; see the guide for all"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Words after the program's name; those of the process by default.
+
+    Returns
+    -------
+    int
+        0, or 2 for bad input.
+
+    Examples
+    --------
+    >>> from rankspace.cli import main
+    >>> main(["evaluate", "no-such-run", "no-such-qrels"])
+    2
+    """
+    options = build_parser().parse_args(arguments)
+    try:
+        answer = options.verb(options)
+    except (ValueError, OSError, ImportError) as error:
+        message = " ".join(str(error).split())
+        print(f"rankspace {options.name}: {message}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("rankspace: interrupted", file=sys.stderr)
+        return 130
+    print(answer)
+    return 0
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The words that each verb takes."""
+    parser = argparse.ArgumentParser(
+        prog="rankspace", description="Learn the space in which nearest means most relevant."
+    )
+    parser.add_argument("--version", action="version", version=f"rankspace {__version__}")
+    verbs = parser.add_subparsers(dest="name", required=True, metavar="VERB")
+    _add_demo(verbs)
+    _add_evaluate(verbs)
+    _add_compare(verbs)
+    _add_rank(verbs)
+    _add_datasets(verbs)
+    return parser
+
+
+def _add_verb(verbs: Any, verb: Verb, summary: str, text: str, example: str) -> Any:
+    parser = verbs.add_parser(
+        verb.__name__,
+        help=summary,
+        description=text,
+        epilog=f"example: {example}",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    parser.set_defaults(verb=verb)
+    parser.add_argument("--json", action="store_true", help="print JSON for machines")
+    return parser
+
+
+# ---------------------------------------------------------------------- verbs
+
+
+def _add_demo(verbs: Any) -> None:
+    parser = _add_verb(
+        verbs, demo, "show the main job on a small data set",
+        "Learn a metric on one half of a data set, choose it on a quarter and judge it on the last "
+        "quarter; print the table and write an HTML page. Needs no download.",
+        "rankspace demo --data wine --output wine.html",
+    )  # fmt: skip
+    parser.add_argument("--data", default="digits", help="name of a data set with classes")
+    parser.add_argument("--output", default="rankspace-demo.html", help="the HTML page to write")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the split and the learners")
+
+
+def demo(options: argparse.Namespace) -> str:
+    """Show the main job on a small data set."""
+    from .demo import run_demo
+
+    with Progress("rankspace demo") as progress:
+        dataset = open_dataset(options.data)
+        result = run_demo(dataset, options.output, random_state=options.seed, progress=progress.say)
+    page = str(result.page.resolve())
+    if options.json:
+        return _json(
+            {
+                "chosen": result.chosen,
+                "validation_map": result.validation,
+                "comparison": result.comparison.to_dict(),
+                "page": page,
+            }
+        )
+    scores = ", ".join(f"{name} {score:.3f}" for name, score in result.validation.items())
+    return "\n".join(
+        [
+            f"{dataset!r}; MAP on queries held out to choose by: {scores}.",
+            f"before: Euclidean distance of scaled features; after: {result.chosen}; "
+            f"{result.n_queries} other held-out queries:",
+            "",
+            str(result.comparison),
+            "",
+            f"page: {page}",
+        ]
+    )
+
+
+def _add_evaluate(verbs: Any) -> None:
+    parser = _add_verb(
+        verbs, evaluate, "score a run against judgments",
+        "Score a run file against judgments: means over queries with 95 % intervals.",
+        "rankspace evaluate run.trec qrels/test.tsv --measures 'ndcg-linear@10 map'",
+    )  # fmt: skip
+    parser.add_argument("run", metavar="RUN", help="a TREC run file, also .gz")
+    _add_judging(parser)
+
+
+def _add_judging(parser: Any) -> None:
+    parser.add_argument("judgments", metavar="JUDGMENTS", help=JUDGMENTS)
+    parser.add_argument("--measures", default="map ndcg@10", help=MEASURES)
+    parser.add_argument("--split", help="which judgments, if there are several, such as test")
+    parser.add_argument(
+        "--unjudged", choices=("irrelevant", "ignore"), default="irrelevant",
+        help="count unjudged items as irrelevant, or take them out of the lists",
+    )  # fmt: skip
+    parser.add_argument(
+        "--relevant-from", type=float, default=1.0, help="smallest grade that is relevant"
+    )
+    parser.add_argument(
+        "--ties", choices=("index", "mean"), default="index",
+        help="keep the order of items of equal score, or take the mean over all orders",
+    )  # fmt: skip
+    parser.add_argument("--output", help="also write the table to a .json, .md, .csv or .txt file")
+
+
+def evaluate(options: argparse.Namespace) -> str:
+    """Score a run against judgments."""
+    return _show(_judge(options.run, options), options)
+
+
+def _add_compare(verbs: Any) -> None:
+    parser = _add_verb(
+        verbs, compare, "test two runs against each other",
+        "Compare two runs query by query: difference, 95 % interval, and the p-value of a paired "
+        "randomisation test.",
+        "rankspace compare before.trec after.trec qrels.tsv",
+    )  # fmt: skip
+    parser.add_argument("before", metavar="BEFORE", help="a TREC run file")
+    parser.add_argument("after", metavar="AFTER", help="a TREC run file")
+    _add_judging(parser)
+
+
+def compare(options: argparse.Namespace) -> str:
+    """Test two runs against each other."""
+    from .measures import compare as compare_reports
+
+    before, after = (_judge(run, options) for run in (options.before, options.after))
+    return _show(compare_reports(before, after), options)
+
+
+def _add_rank(verbs: Any) -> None:
+    parser = _add_verb(
+        verbs, rank, "rank a corpus for each query",
+        "Rank the items of a corpus for each query by Euclidean distance or a saved metric, and "
+        "write a TREC run file. Rows of a data set without separate queries rank each other.",
+        "rankspace rank scifact --split test -k 100 --output run.trec",
+    )  # fmt: skip
+    parser.add_argument(
+        "corpus", metavar="CORPUS", help="name of a data set, a BEIR folder, or vectors in a .npy"
+    )
+    parser.add_argument("--queries", help="vectors of queries in a .npy, for a corpus in a .npy")
+    parser.add_argument("--split", help="which queries, such as test")
+    parser.add_argument("--metric", help="a metric file; plain Euclidean distance without it")
+    parser.add_argument("-k", type=int, default=100, help="length of the lists")
+    parser.add_argument("--backend", choices=("exact", "faiss"), default="exact", help="searcher")
+    parser.add_argument("--output", required=True, help="the run file to write, also .gz")
+
+
+def rank(options: argparse.Namespace) -> str:
+    """Rank a corpus for each query."""
+    from .datasets import write_trec_run
+    from .metric import load_metric
+    from .ranking import Ranking
+    from .search import Index
+
+    X, queries, ids, query_ids, own = _vectors(options)
+    metric = load_metric(options.metric) if options.metric else None
+    index = Index(X, metric, ids=ids, backend=options.backend)
+    n_queries = len(own) if queries is None else len(queries)
+    blocks = []
+    with Progress("rankspace rank") as progress:
+        for block in index.blocks(queries, options.k, own_items=own, query_ids=query_ids):
+            blocks.append(block)
+            progress.show(sum(len(b) for b in blocks) / n_queries)
+    write_trec_run(Ranking.join(blocks), options.output)
+    if options.json:
+        return _json({"n_queries": n_queries, "n_items": len(index), "output": options.output})
+    return (
+        f"ranked {len(index)} items for {n_queries} queries: wrote the first "
+        f"{min(options.k, len(index))} of each to {options.output}"
+    )
+
+
+def _add_datasets(verbs: Any) -> None:
+    _add_verb(
+        verbs, datasets, "list the data sets",
+        "List the data sets that can be named, and whether they can be had without a download. "
+        "Set RANKSPACE_DATA to the folder that holds their files.",
+        "rankspace datasets --json",
+    )  # fmt: skip
+
+
+def datasets(options: argparse.Namespace) -> str:
+    """List the data sets."""
+    from ._tables import as_text
+    from .datasets import list_datasets
+
+    rows = list_datasets()
+    if options.json:
+        return _json([row._asdict() for row in rows])
+    table = [
+        (row.name, row.kind, row.size, "yes" if row.available else "no", row.source) for row in rows
+    ]
+    return as_text(["name", "kind", "size", "here", "from"], table)
+
+
+# ---------------------------------------------------------------------- inputs
+
+
+def open_dataset(name: str) -> Any:
+    """Load or fetch a data set by name."""
+    from . import datasets
+
+    for prefix in ("load_", "fetch_"):
+        function = getattr(datasets, prefix + name.replace("-", "_"), None)
+        if function is not None:
+            return function()
+    names = ", ".join(row.name for row in datasets.list_datasets())
+    raise ValueError(f"a data set must be one of {names}: got {name!r}.")
+
+
+def _open(source: str, split: str | None) -> Any:
+    """A BEIR folder or a data set by name, or a split of it."""
+    from .datasets import read_beir
+
+    dataset = read_beir(source) if Path(source).is_dir() else open_dataset(source)
+    return dataset if split is None else dataset.part(split)
+
+
+def _judgments(options: argparse.Namespace) -> Any:
+    from dataclasses import replace
+
+    from .relevance import Relevance
+
+    rules = {"unjudged": options.unjudged, "relevant_from": options.relevant_from}
+    if Path(options.judgments).is_file():
+        return Relevance.from_qrels(options.judgments, **rules)
+    dataset = _open(options.judgments, options.split)
+    if dataset.relevance is None:
+        raise ValueError(f"{options.judgments} has no judgments.")
+    return replace(_named(dataset.relevance), **rules)
+
+
+def _named(relevance: Any) -> Any:
+    """Number what has no name, as run files have names only."""
+    from dataclasses import replace
+
+    queries = range(relevance.n_queries) if relevance.query_ids is None else relevance.query_ids
+    items = range(relevance.n_items) if relevance.item_ids is None else relevance.item_ids
+    return replace(relevance, query_ids=[str(q) for q in queries], item_ids=[str(i) for i in items])
+
+
+def _judge(run: str, options: argparse.Namespace) -> Any:
+    from .datasets import read_trec_run
+    from .measures import evaluate as score
+
+    ranking, relevance = read_trec_run(run), _judgments(options)
+    if not {ranking.query_id(q) for q in range(len(ranking))} & set(relevance.query_ids.tolist()):
+        raise ValueError(f"{run} and {options.judgments} share no query: are they of one set?")
+    return score(ranking, relevance, options.measures, ties=options.ties)
+
+
+def _vectors(options: argparse.Namespace) -> tuple[Any, Any, Any, Any, Any]:
+    """Corpus, queries, names of both, and which items the queries are."""
+    import numpy as np
+
+    if Path(options.corpus).suffix == ".npy":
+        X = np.load(options.corpus, mmap_mode="r", allow_pickle=False)
+        if options.queries is None:
+            return X, None, None, None, np.arange(len(X))
+        queries = np.load(options.queries, allow_pickle=False)
+        return X, queries, None, None, np.full(len(queries), -1)
+    if options.queries is not None:
+        raise ValueError("--queries goes with a corpus in a .npy file; other data bring their own.")
+    dataset = _open(options.corpus, options.split)
+    if dataset.X is None or dataset.relevance is None or dataset.relevance.has_lists:
+        raise ValueError(f"{options.corpus} has no vectors of both queries and items to rank.")
+    relevance = _named(dataset.relevance)
+    return dataset.X, dataset.queries, relevance.item_ids, relevance.query_ids, relevance.own_items
+
+
+# ---------------------------------------------------------------------- answers
+
+
+def _show(result: Any, options: argparse.Namespace) -> str:
+    if options.output:
+        result.write(options.output)
+    return result.to_json() if options.json else str(result)
+
+
+def _json(content: Any) -> str:
+    return json.dumps(content, indent=2)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,399 @@
+"""One self-contained HTML page that shows what a change does to rankings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from . import __version__, _page, _svg
+from ._files import write_text
+from ._page import count, measure_label, number, section, signed, text
+from ._text import PathLike
+from .measures import _match
+from .ranking import Ranking
+from .relevance import Relevance
+from .results import Comparison, Report, _same_queries, compare
+
+Describe = Callable[[int], str]
+
+
+def write_report(
+    path: PathLike,
+    *,
+    title: str,
+    before: Report,
+    after: Report,
+    names: tuple[str, str] = ("before", "after"),
+    rankings: tuple[Ranking, Ranking],
+    relevance: Relevance,
+    views: tuple[np.ndarray, np.ndarray] | None = None,
+    view_labels: np.ndarray | None = None,
+    describe_item: Describe | None = None,
+    describe_query: Describe | None = None,
+    example: int | None = None,
+    n_listed: int = 10,
+    notes: Sequence[str] = (),
+    others: Mapping[str, Report] | None = None,
+) -> Path:
+    """Write a page that compares two rankings of the same held-out queries.
+
+    The page is one file without scripts or outside resources: a verdict in plain words, all
+    measures with intervals and tests, the first measure query by query, views of the points, and
+    the list of one query before and after. Equal input gives an equal file.
+
+    Parameters
+    ----------
+    path : path
+        Where to write; a file there is replaced.
+    title : str
+        Heading of the page.
+    before, after : Report
+        Measures of both rankings. The first one that both have leads the page.
+    names : tuple of str, default=("before", "after")
+        What to call the two.
+    rankings : tuple of Ranking
+        The lists that the reports judge.
+    relevance : Relevance
+        The judgments behind the reports.
+    views : tuple of ndarray of shape (n_points, 2), optional
+        Places of held-out points in the plane, before and after.
+    view_labels : ndarray of shape (n_points,), optional
+        Class of each point.
+    describe_item, describe_query : callable, optional
+        Text for a row of ``X`` and for a query, by number. It is shown as text, never as HTML.
+    example : int, optional
+        The query whose lists are shown. By default the one at the 90th percentile of gains.
+    n_listed : int, default=10
+        How many items of its lists to show.
+    notes : sequence of str
+        Remarks for the foot of the page.
+    others : mapping of str to Report, optional
+        Further methods, shown by their means.
+
+    Returns
+    -------
+    Path
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from rankspace import Ranking, Relevance, evaluate, write_report
+    >>> relevance = Relevance.from_lists([[2], [0]], n_items=3)
+    >>> old = Ranking.from_distances([[0.1, 0.2, 0.3], [0.3, 0.1, 0.2]])
+    >>> new = Ranking.from_distances([[0.2, 0.3, 0.1], [0.1, 0.2, 0.3]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     page = write_report(
+    ...         f"{folder}/report.html", title="Two queries",
+    ...         before=evaluate(old, relevance), after=evaluate(new, relevance),
+    ...         rankings=(old, new), relevance=relevance,
+    ...     )
+    ...     page.read_text(encoding="utf-8")[:15]
+    '<!DOCTYPE html>'
+    """
+    study = _study(before, after, names, rankings, relevance)
+    lists = _Lists(study, n_listed, describe_item, describe_query)
+    measures = _page.measures_table(*study.reports, study.comparison, study.names)
+    sections = [
+        section("measures", "All measures", measures),
+        _methods_section(study, others or {}),
+        _queries_section(study),
+    ]
+    style = ""
+    if views is not None:
+        points = _svg.check_views(views, view_labels)
+        classes, codes = _svg.class_codes(view_labels, points[0].shape[0])
+        body = _svg.class_figures(points, codes, classes, study.names)
+        sections.append(section("views", "Held-out points", body))
+        style = _svg.class_style(classes)
+    sections.append(_example_section(lists, example))
+    foot = _foot(study, (before, after), notes)
+    return write_text(path, _page.page(title, _head(title, study), sections, foot, style))
+
+
+# ---------------------------------------------------------------------- what is compared
+
+
+@dataclass(frozen=True, eq=False)
+class _Study:
+    """Two reports cut to the queries that both count, and what they were made from."""
+
+    before: Report
+    after: Report
+    names: tuple[str, str]
+    rankings: tuple[Ranking, Ranking]
+    relevance: Relevance
+
+    @property
+    def reports(self) -> tuple[Report, Report]:
+        return self.before, self.after
+
+    @cached_property
+    def comparison(self) -> Comparison:
+        return compare(self.before, self.after)
+
+    @property
+    def measure(self) -> str:
+        """The measure that leads the page."""
+        return next(iter(self.before.values))
+
+    @property
+    def smaller_is_better(self) -> bool:
+        return self.measure in self.before.smaller_is_better
+
+    @cached_property
+    def gains(self) -> np.ndarray:
+        """Gain of each query in the first measure, above 0 for better, NaN if left out."""
+        change = self.after.values[self.measure] - self.before.values[self.measure]
+        # Sums in another order differ in the last bits; that is no gain.
+        change = np.where(np.abs(change) < 1e-9, 0.0, change)
+        return 0.0 - change if self.smaller_is_better else change
+
+    @cached_property
+    def counted(self) -> np.ndarray:
+        """The queries that count for the first measure."""
+        return np.flatnonzero(np.isfinite(self.gains))
+
+    @property
+    def outcomes(self) -> dict[str, int]:
+        signs = np.sign(self.gains[self.counted])
+        kinds = (("better", 1), ("equal", 0), ("worse", -1))
+        return {kind: int((signs == sign).sum()) for kind, sign in kinds}
+
+    def query_name(self, query: int) -> str:
+        ids = self.relevance.query_ids
+        return str(query if ids is None else ids[query])
+
+
+def _study(
+    before: Report, after: Report, names: tuple[str, str], rankings: tuple[Ranking, Ranking],
+    relevance: Relevance,
+) -> _Study:  # fmt: skip
+    """Check that all parts belong together, and pair the reports query by query."""
+    ours, theirs = before.query_ids, relevance.query_ids
+    same_ids = ours is None or theirs is None or np.array_equal(ours, theirs)
+    if before.n_queries != relevance.n_queries or not same_ids:
+        raise ValueError(
+            f"the reports must be of the queries of relevance, in their order: got "
+            f"{before.n_queries} and {relevance.n_queries} queries"
+            + ("." if same_ids else " with other query_ids.")
+            + " Make them with evaluate(ranking, relevance)."
+        )
+    for what, given in (("names", names), ("rankings", rankings)):
+        if len(given) != 2:
+            raise ValueError(f"{what} must be two, before and after: got {len(given)}.")
+    return _Study(*_paired(before, after), (str(names[0]), str(names[1])), rankings, relevance)
+
+
+def _paired(before: Report, after: Report) -> tuple[Report, Report]:
+    """Both reports in the order of the first, with NaN where either leaves a query out."""
+    order = _same_queries(before, after)
+    values: tuple[dict[str, np.ndarray], dict[str, np.ndarray]] = ({}, {})
+    for name in (name for name in before.values if name in after.values):
+        a, b = before.values[name], after.values[name][order]
+        missing = np.isnan(a) | np.isnan(b)
+        if not missing.all():
+            values[0][name] = np.where(missing, np.nan, a)
+            values[1][name] = np.where(missing, np.nan, b)
+    if not values[0]:
+        raise ValueError(
+            "the reports must share a measure that counts a query: got "
+            f"{', '.join(before.values)} and {', '.join(after.values)}."
+        )
+    first, second = (
+        Report(v, before.smaller_is_better, before.query_ids, before.weights) for v in values
+    )
+    return first, second
+
+
+def _typical_query(study: _Study) -> int:
+    """The query at the 90th percentile of gains: a clear case, but not the best one."""
+    order = study.counted[np.argsort(study.gains[study.counted], kind="stable")]
+    return int(order[round(0.9 * (order.size - 1))])
+
+
+# ---------------------------------------------------------------------- head
+
+
+def _head(title: str, study: _Study) -> str:
+    found = _page.verdict(study.measure, study.comparison, study.names)
+    sign = {"better": "▲", "equal": "■", "worse": "▼"}[found.kind]
+    return (
+        f"<h1>{text(title)}</h1>"
+        f'<p class="badge {found.kind}"><span aria-hidden="true">{sign} </span>{found.word}</p>'
+        f'<p class="lead">{text(found.sentence)}</p>{_tiles(study)}'
+    )
+
+
+def _tiles(study: _Study) -> str:
+    name, label = study.measure, measure_label(study.measure)
+    numbers, outcomes = study.comparison, study.outcomes
+    shown = [
+        (f"{label}, {who}", number(report.means[name]), _page.interval(report.intervals[name]))
+        for who, report in zip(study.names, study.reports, strict=True)
+    ]
+    change = _page.interval(numbers.interval[name], signed)
+    shown.append((f"Change in {label}", signed(numbers.difference[name]), change))
+    rest = f"{outcomes['equal']:,} equal, {outcomes['worse']:,} worse"
+    shown.append((f"Queries better, of {study.counted.size:,}", f"{outcomes['better']:,}", rest))
+    return _page.tiles(shown)
+
+
+def _methods_section(study: _Study, others: Mapping[str, Report]) -> str:
+    if not others:
+        return ""
+    methods = dict(zip(study.names, study.reports, strict=True))
+    for name, report in others.items():
+        _same_queries(study.before, report)
+        methods[str(name)] = report
+    return section("methods", "All methods", _page.methods_table(methods, study.before.values))
+
+
+def _queries_section(study: _Study) -> str:
+    label, n = measure_label(study.measure), study.counted.size
+    drawn = study.counted[_svg.subset(n)]
+    body = _svg.query_figures(
+        [report.values[study.measure][drawn] for report in study.reports], study.gains[drawn],
+        [f"query {study.query_name(query)}" for query in drawn.tolist()],
+        study.names, label, study.smaller_is_better,
+    )  # fmt: skip
+    keys = "".join(
+        f"<li>{_svg.outcome_key(kind)}<span><b>{n_so:,}</b> {kind}</span></li>"
+        for kind, n_so in study.outcomes.items()
+    )
+    side = "below" if study.smaller_is_better else "above"
+    lead = (
+        f"One mark is one query. Queries {side} the dashed line are better with "
+        f"{text(study.names[1])}.{_svg.subset_note(n, 'queries')}"
+    )
+    lead = f'<p class="soft">{lead}</p><ul class="counts">{keys}</ul>'
+    return section("queries", f"{text(label)} query by query", lead + body)
+
+
+# ---------------------------------------------------------------------- one query, and the foot
+
+
+@dataclass(frozen=True, eq=False)
+class _Lists:
+    """The lists of single queries, and the words for what stands in them."""
+
+    study: _Study
+    n_listed: int
+    describe_item: Describe | None
+    describe_query: Describe | None
+
+    def __post_init__(self) -> None:
+        if self.n_listed < 1:
+            raise ValueError(f"n_listed must be at least 1: got {self.n_listed}.")
+
+    def of(self, query: int, side: int) -> tuple[np.ndarray, list[str], np.ndarray]:
+        """Items (-1 if unknown to relevance), names and distances, as `evaluate` reads them."""
+        ranking, relevance = self.study.rankings[side], self.study.relevance
+        matching = _match(ranking, relevance)
+        at = int(matching.lists[query])
+        if at < 0:
+            return np.zeros(0, dtype=np.int64), [], np.zeros(0)
+        items, distances = ranking[at]
+        names = np.array(ranking.ids(at), dtype=object)
+        if ranking.item_ids is None and relevance.item_ids is not None:
+            names = relevance.item_ids[items].astype(object)
+        if matching.new_item.size:
+            items = matching.new_item[items]
+        kept = (items < 0) | (items != relevance.own_items[query])
+        return items[kept], names[kept].tolist(), distances[kept]
+
+    def marks(self, query: int) -> dict[int, str]:
+        """The word for each judged item, with its grade where grades differ."""
+        relevance = self.study.relevance
+        items, grades = relevance.judged(query)
+        graded = np.unique(relevance.grades[relevance.grades >= relevance.relevant_from]).size > 1
+        words = (
+            ("✓ relevant" + (f", grade {grade:g}" if graded else ""))
+            if grade >= relevance.relevant_from else "–"
+            for grade in grades.tolist()
+        )  # fmt: skip
+        return dict(zip(items.tolist(), words, strict=True))
+
+    def rows(self, query: int, side: int) -> list[_page.ListRow]:
+        """The first items of a list, those of the second side with their former place."""
+        marks = self.marks(query)
+        relevance = self.study.relevance
+        other = "–" if "irrelevant" in (relevance.unjudged, relevance.background) else "unjudged"
+        former = {name: place for place, name in enumerate(self.of(query, 0)[1], 1)}
+        listed = zip(*self.of(query, side), strict=True)
+        return [
+            _page.ListRow(
+                self.tell(item, name), marks.get(item, other), distance,
+                former.get(name, 0) if side else None,
+            )
+            for item, name, distance in islice(listed, self.n_listed)
+        ]  # fmt: skip
+
+    def table(self, query: int, side: int) -> str:
+        """The top of one list, with the value of the first measure for it."""
+        value = number(self.study.reports[side].values[self.study.measure][query])
+        caption = f"{measure_label(self.study.measure)} {value}"
+        return _page.list_table(self.study.names[side], caption, self.rows(query, side))
+
+    def tell(self, item: int, name: str) -> str:
+        if self.describe_item is None or item < 0:
+            return name
+        return self.describe_item(int(item))
+
+
+def _example_section(lists: _Lists, example: int | None) -> str:
+    """The lists of one query side by side, and why this query."""
+    study, n_queries = lists.study, lists.study.relevance.n_queries
+    if example is not None and not 0 <= example < n_queries:
+        raise ValueError(
+            f"example must be the number of a query, from 0 to {n_queries - 1}: got {example}."
+        )
+    query = _typical_query(study) if example is None else int(example)
+    told = "" if lists.describe_query is None else f": {_page.shorten(lists.describe_query(query))}"
+    tables = "".join(lists.table(query, side) for side in (0, 1))
+    why = _reason(study, query, chosen=example is not None)
+    body = (
+        f"<p>Query {text(study.query_name(query) + told)}</p>"
+        f'<p class="soft">{text(why)} The column “was” holds the rank before.</p>'
+        f'<div class="pair">{tables}</div>'
+    )
+    return section("example", "One query, before and after", body)
+
+
+def _reason(study: _Study, query: int, chosen: bool) -> str:
+    if chosen:
+        return "This query was chosen by whoever made the page; it need not be typical."
+    clear = "It shows a clear gain, not the average one."
+    return (
+        f"Chosen by rule: its gain in {measure_label(study.measure)} stands at the 90th percentile "
+        f"of {count(study.counted.size, 'query')}. "
+    ) + (clear if study.gains[query] > 0 else "Even so it gains nothing.")
+
+
+def _foot(study: _Study, given: tuple[Report, Report], notes: Sequence[str]) -> str:
+    how = (
+        "Intervals are bootstrapped over queries; p-values come from a paired randomisation test, "
+        "each measure on its own."
+    )
+    items = "".join(f"<li>{text(line)}</li>" for line in (*notes, *_left_out(study, given), how))
+    return f"<h2>Notes</h2><ul>{items}</ul><p>Made with rankspace {text(__version__)}.</p>"
+
+
+def _left_out(study: _Study, given: tuple[Report, Report]) -> list[str]:
+    """How many queries each measure leaves out, and which measures had to be left out."""
+    of_all = f"of {count(study.relevance.n_queries, 'query')} left out"
+    counts = study.before.left_out
+    if len(set(counts.values())) == 1:
+        parts = f"{next(iter(counts.values())):,} {of_all}"
+    else:
+        parts = ", ".join(f"{n:,} by {measure_label(name)}" for name, n in counts.items())
+        parts = f"{of_all[0].upper()}{of_all[1:]}: {parts}"
+    lines = [parts + (", with nothing to find or to compare." if any(counts.values()) else ".")]
+    named = dict.fromkeys(name for report in given for name in report.values)
+    if unused := [measure_label(name) for name in named if name not in counts]:
+        lines.append(f"Not shown, as no query counts for both sides: {', '.join(unused)}.")
+    return lines

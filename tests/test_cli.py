@@ -1,0 +1,207 @@
+"""The command line: what it answers, and how it refuses."""
+
+import io
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from rankspace import LinearMetric, cli
+from rankspace._progress import Progress
+
+QRELS = "q1 0 a 2\nq1 0 b 0\nq2 0 c 1\n"
+RUN = "q1 Q0 a 1 0.9 t\nq1 Q0 b 2 0.8 t\nq2 Q0 a 1 0.7 t\nq2 Q0 c 2 0.6 t\n"
+BETTER = "q1 Q0 a 1 0.9 t\nq1 Q0 b 2 0.8 t\nq2 Q0 c 1 0.7 t\nq2 Q0 a 2 0.6 t\n"
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, content in {"qrels": QRELS, "run": RUN, "better": BETTER}.items():
+        (tmp_path / name).write_text(content)
+    return tmp_path
+
+
+def answer(capsys, *words):
+    assert cli.main(list(words)) == 0
+    return capsys.readouterr().out
+
+
+def refusal(capsys, *words):
+    assert cli.main(list(words)) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    return captured.err
+
+
+@pytest.mark.usefixtures("files")
+def test_evaluate(capsys):
+    table = answer(capsys, "evaluate", "run", "qrels", "--measures", "map p@1")
+    assert "map      0.7500" in table
+    assert "p@1      0.5000" in table
+    found = json.loads(answer(capsys, "evaluate", "run", "qrels", "--measures", "mrr", "--json"))
+    assert found["measures"]["mrr"]["per_query"] == [1.0, 0.5]
+
+
+@pytest.mark.usefixtures("files")
+def test_rules_of_judging(capsys):
+    words = ("evaluate", "run", "qrels", "--measures", "p@1 map")
+    strict = answer(capsys, *words, "--relevant-from", "2")
+    assert "1 of 2 queries left out" in strict
+    ignoring = answer(capsys, *words, "--unjudged", "ignore")
+    assert "p@1      1.0000" in ignoring
+
+
+def test_evaluate_writes_files(files, capsys):
+    answer(capsys, "evaluate", "run", "qrels", "--output", "report.md")
+    assert (files / "report.md").read_text().startswith("| measure | mean |")
+    (files / "report.txt").write_text("old")
+    refusal(capsys, "evaluate", "run", "qrels", "--measures", "nonsense", "--output", "report.txt")
+    assert (files / "report.txt").read_text() == "old"
+
+
+@pytest.mark.usefixtures("files")
+def test_compare(capsys):
+    found = json.loads(answer(capsys, "compare", "run", "better", "qrels", "--json"))
+    assert found["map"]["difference"] == pytest.approx(0.25)
+    assert "difference" in answer(capsys, "compare", "run", "better", "qrels")
+
+
+def test_rank_then_evaluate_a_data_set(files, capsys):
+    sentence = answer(capsys, "rank", "wine", "-k", "500", "--output", "wine.trec.gz")
+    assert "ranked 178 items for 178 queries" in sentence
+    table = answer(capsys, "evaluate", "wine.trec.gz", "wine", "--measures", "map")
+    from rankspace import Euclidean
+    from rankspace.datasets import load_wine
+
+    wine = load_wine()
+    expected = Euclidean().fit(wine.X, wine.labels).score(wine.X, wine.labels)
+    assert f"{expected:.4f}" in table
+
+
+def test_rank_vectors_by_a_saved_metric(files, capsys):
+    np.save("corpus.npy", np.array([[0.0, 5.0], [1.0, 0.0], [3.0, 0.0]], dtype=np.float16))
+    np.save("queries.npy", np.array([[0.1, 0.0]]))
+    LinearMetric([[1.0, 0.0]]).save("metric.safetensors")
+    words = ("rank", "corpus.npy", "--queries", "queries.npy", "-k", "2", "--output", "out")
+    answer(capsys, *words)
+    assert [line.split()[2] for line in (files / "out").read_text().splitlines()] == ["1", "2"]
+    found = json.loads(answer(capsys, *words, "--metric", "metric.safetensors", "--json"))
+    assert found == {"n_queries": 1, "n_items": 3, "output": "out"}
+    assert [line.split()[2] for line in (files / "out").read_text().splitlines()] == ["0", "1"]
+
+
+def test_rank_a_folder_in_the_form_of_beir(files, capsys):
+    folder = files / "beir"
+    (folder / "qrels").mkdir(parents=True)
+    corpus = [{"_id": f"d{i}", "title": "", "text": f"text {i}"} for i in range(3)]
+    queries = [{"_id": "q1", "text": "one"}, {"_id": "q2", "text": "two"}]
+    for name, lines in {"corpus": corpus, "queries": queries}.items():
+        (folder / f"{name}.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq2\td0\t1\n")
+    np.save(folder / "corpus.npy", np.array([[0.0], [1.0], [2.0]]))
+    np.save(folder / "queries.npy", np.array([[2.0], [0.4]]))
+    answer(capsys, "rank", "beir", "--split", "test", "--output", "run.trec")
+    assert (files / "run.trec").read_text().split()[:3] == ["q2", "Q0", "d0"]
+    assert "1.0000" in answer(
+        capsys, "evaluate", "run.trec", "beir", "--split", "test", "--measures", "map"
+    )
+
+
+def test_demo_prints_a_table_and_writes_a_page(files, capsys):
+    text = answer(capsys, "demo", "--data", "wine", "--output", "page.html")
+    assert "map" in text
+    assert text.rstrip().endswith(f"page: {files / 'page.html'}")
+    assert (files / "page.html").read_text().lower().startswith("<!doctype html>")
+    found = json.loads(answer(capsys, "demo", "--data", "wine", "--output", "page.html", "--json"))
+    assert set(found) == {"chosen", "validation_map", "comparison", "page"}
+    again = json.loads(answer(capsys, "demo", "--data", "wine", "--output", "page.html", "--json"))
+    assert again == found
+
+
+def test_datasets_lists_what_there_is(capsys):
+    rows = json.loads(answer(capsys, "datasets", "--json"))
+    assert {"wine", "scifact", "mq2008"} <= {row["name"] for row in rows}
+    assert "wine" in answer(capsys, "datasets")
+
+
+def test_every_listed_data_set_can_be_named(monkeypatch, tmp_path):
+    from rankspace import datasets
+
+    for row in datasets.list_datasets():
+        assert hasattr(datasets, f"load_{row.name}") or hasattr(datasets, f"fetch_{row.name}")
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["evaluate", "nowhere", "qrels"], "No such file"),
+        (["evaluate", "run", "qrels", "--measures", "map@"], "measure must be one of auc,"),
+        (["evaluate", "run", "qrels", "--measures", "p"], "'p' needs a cut-off: write p@10"),
+        (["evaluate", "run", "qrels", "--measures", "auc"], "auc needs lists of all judged items"),
+        (["evaluate", "run", "nothing"], "a data set must be one of balance_scale,"),
+        (["evaluate", "qrels", "qrels"], "qrels, line 1"),
+        (["evaluate", "run", "wine"], "share no query"),
+        (["evaluate", "run", "qrels", "--output", "x.pdf"], "must end in one of .json, .md"),
+        (["rank", "wine", "--output", "x", "-k", "0"], "k must be at least 1: got 0"),
+        (["rank", "wine", "--output", "no/where"], "does not exist: create it first"),
+        (["rank", "wine", "--output", "x", "--metric", "run"], "no metric file"),
+        (["rank", "wine", "--output", "x", "--queries", "q.npy"], "--queries goes with a corpus"),
+        (["rank", "wine", "--output", "x", "--split", "test"], "must be a split of wine"),
+        (["demo", "--data", "twenty"], "a data set must be one of"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_code_2(capsys, words, message):
+    assert message in refusal(capsys, *words)
+
+
+def test_wrong_words_are_refused_by_the_parser(capsys):
+    for words in ([], ["frobnicate"], ["rank"]):
+        with pytest.raises(SystemExit) as stopped:
+            cli.main(words)
+        assert stopped.value.code == 2
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize("verb", ["demo", "evaluate", "compare", "rank", "datasets"])
+def test_help_teaches_by_an_example(verb, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        cli.main([verb, "--help"])
+    assert stopped.value.code == 0
+    assert f"example: rankspace {verb}" in " ".join(capsys.readouterr().out.split())
+
+
+def test_the_installed_command_answers():
+    found = subprocess.run(
+        [sys.executable, "-m", "rankspace.cli", "--version"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert found.stdout.startswith("rankspace 0.")
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_progress_waits_two_seconds_and_needs_a_terminal(monkeypatch):
+    clock = iter([0.0, 1.0, 2.5])
+    monkeypatch.setattr("rankspace._progress.time.monotonic", lambda: next(clock))
+    terminal = Terminal()
+    with Progress("work", terminal) as progress:
+        progress.show(0.1)
+        assert terminal.getvalue() == ""
+        progress.show(0.5)
+        assert "work: [###############...............]  50%" in terminal.getvalue()
+    piped = io.StringIO()
+    monkeypatch.undo()
+    with Progress("work", piped) as progress:
+        progress.say("step")
+        progress.show(1.0)
+    assert piped.getvalue() == ""

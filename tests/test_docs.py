@@ -1,0 +1,86 @@
+"""Examples run, and documentation names what there is."""
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+import rankspace
+from rankspace import datasets
+
+MODULES = [m.name for m in pkgutil.walk_packages(rankspace.__path__, "rankspace.")]
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_run(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    failed, _ = doctest.testmod(importlib.import_module(name), report=False)
+    assert not failed
+
+
+def public_objects():
+    for module in (rankspace, datasets):
+        for name in module.__all__:
+            found = getattr(module, name)
+            if inspect.isclass(found) or inspect.isfunction(found):
+                yield pytest.param(found, id=name)
+                methods = inspect.getmembers(found, inspect.isfunction)
+                for method, function in methods if inspect.isclass(found) else ():
+                    if not method.startswith("_") and "rankspace" in function.__module__:
+                        yield pytest.param(function, id=f"{name}.{method}")
+
+
+def documented_parameters(text):
+    """Names under the heading Parameters of a numpydoc docstring."""
+    section = re.search(r"Parameters\n-+\n(.*?)(\n\n[A-Z]\w+\n-+\n|\Z)", text, re.S)
+    if not section:
+        return []
+    lines = [line for line in section[1].splitlines() if line and not line.startswith(" ")]
+    return [n.strip().lstrip("*") for line in lines for n in line.split(" : ")[0].split(",")]
+
+
+@pytest.mark.parametrize("thing", list(public_objects()))
+def test_documented_parameters_are_those_of_the_signature(thing):
+    text = inspect.getdoc(thing)
+    assert text, "a public name needs a docstring"
+    documented = documented_parameters(text)
+    if not documented or issubclass_of_tuple(thing):
+        return
+    actual = [name for name in inspect.signature(thing).parameters if name != "self"]
+    assert documented == actual
+
+
+def issubclass_of_tuple(thing):
+    return inspect.isclass(thing) and issubclass(thing, tuple)
+
+
+CLASSES_AND_FUNCTIONS = [p for p in public_objects() if "." not in p.id]
+
+
+@pytest.mark.parametrize("thing", CLASSES_AND_FUNCTIONS)
+def test_public_names_have_an_example(thing):
+    exempt = ("fetch_", "DatasetInfo", "Comparison")
+    if not thing.__name__.startswith(exempt):
+        assert ">>>" in inspect.getdoc(thing)
+
+
+def code_blocks(path):
+    return re.findall(r"```python\n(.*?)```", path.read_text(), re.S)
+
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_code_of_the_pages_runs(page, tmp_path, monkeypatch):
+    if not page.exists():
+        pytest.skip("the documentation is not beside the tests")
+    monkeypatch.chdir(tmp_path)
+    space = {}
+    for block in code_blocks(page):
+        exec(compile(block, page.name, "exec"), space)
