@@ -49,7 +49,7 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     ...         return LinearMetric(np.diag(1 / X.std(axis=0)))
     >>> X, y = load_iris(return_X_y=True)
     >>> round(Scaled().fit(X, y).score(X, y), 3)
-    0.769
+    0.824
     """
 
     _metric_kind: type = LinearMetric

@@ -90,12 +90,11 @@ def number_by_appearance(values: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def rows_of_triples(
-    triples: Iterable[tuple[int, int, float]], n_queries: int, n_items: int
+    queries: np.ndarray, items: np.ndarray, grades: np.ndarray, n_queries: int, n_items: int
 ) -> Rows:
-    """One row a query, from (query, item, grade) in any order."""
-    table = np.array(list(triples), dtype=float).reshape(-1, 3)
-    table = table[np.lexsort((table[:, 1], table[:, 0]))]
-    queries, items, grades = table[:, 0].astype(np.int64), table[:, 1].astype(np.int64), table[:, 2]
+    """One row a query, from queries, items and grades in any order."""
+    order = np.lexsort((items, queries))
+    queries, items, grades = queries[order], items[order], grades[order]
     if not np.isfinite(grades).all():
         raise ValueError("grades must be finite: got NaN or infinity.")
     strange = (items < 0) | (items >= n_items)
@@ -118,13 +117,30 @@ def rows_of_triples(
 
 def triples_of_lists(
     relevant: Sequence[Any], irrelevant: Sequence[Any] | None
-) -> Iterable[tuple[int, int, float]]:
-    """(query, item, grade) of lists of relevant and of irrelevant items."""
-    for query, items in enumerate(relevant):
-        graded = items.items() if isinstance(items, Mapping) else ((item, 1.0) for item in items)
-        yield from ((query, item, grade) for item, grade in graded)
-    for query, items in enumerate(irrelevant if irrelevant is not None else ()):
-        yield from ((query, item, 0.0) for item in items)
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Queries, items and grades of lists of relevant and of irrelevant items."""
+    rows = [*relevant, *(irrelevant if irrelevant is not None else ())]
+    items = [_indices(row) for row in rows]
+    grades = [
+        np.fromiter(row.values(), dtype=float)
+        if isinstance(row, Mapping)
+        else np.full(indices.size, float(number < len(relevant)))
+        for number, (row, indices) in enumerate(zip(rows, items, strict=True))
+    ]
+    queries = np.arange(len(rows)) % max(len(relevant), 1)
+    return (
+        np.repeat(queries, [indices.size for indices in items]),
+        np.concatenate([np.zeros(0, dtype=np.int64), *items]),
+        np.concatenate([np.zeros(0), *grades]),
+    )
+
+
+def _indices(row: Any) -> np.ndarray:
+    """Item numbers of one list, or of the keys of a mapping."""
+    indices = np.asarray(list(row))
+    if indices.size and indices.dtype.kind not in "iu":
+        raise ValueError(f"lists must hold numbers of rows of X: got {indices.flat[0]!r}.")
+    return indices.astype(np.int64)
 
 
 class Names:

@@ -27,7 +27,7 @@ class Euclidean(BaseRanker):
     >>> from rankspace import Euclidean
     >>> X, y = load_iris(return_X_y=True)
     >>> round(Euclidean().fit(X, y).score(X, y), 3)
-    0.867
+    0.881
     """
 
     def _learn(

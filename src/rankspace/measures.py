@@ -221,7 +221,7 @@ def _judge(
         matching.lists, ranking.indptr, ranking.items,
         ranking.distances if ties == "mean" else None, matching.new_item,
         relevance.rows, relevance.indptr, relevance.items, relevance.grades,
-        _descending_in_rows(relevance), relevance.own_items,
+        *relevance.positive_grades, relevance.own_items,
         np.where(own >= 0, np.append(relevance.grades, np.nan)[own], np.nan), relevance.n_items,
         relevance.n_relevant, relevance.n_irrelevant,
         np.array([relevance.counts_background, relevance.unjudged == "irrelevant"]),
@@ -237,14 +237,6 @@ def _judge(
     ):
         pass
     _check_lists(states, relevance, specs, names)
-
-
-def _descending_in_rows(relevance: Relevance) -> np.ndarray:
-    """Grades of each row of judgments from the best down, unjudged ones last."""
-    if relevance.grades.size and (relevance.grades == relevance.grades[0]).all():
-        return relevance.grades
-    rows = np.repeat(np.arange(relevance.indptr.size - 1), np.diff(relevance.indptr))
-    return relevance.grades[np.lexsort((-relevance.grades, rows))]
 
 
 def _over_threads(work: Any, n_queries: int, n_entries: int) -> Iterator[Any]:

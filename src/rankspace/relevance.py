@@ -202,7 +202,7 @@ class Relevance:
         if n_items is None:
             n_items = n_queries
             query_rows = np.arange(n_queries) if query_rows is None else query_rows
-        rows = rows_of_triples(triples_of_lists(relevant, irrelevant), n_queries, n_items)
+        rows = rows_of_triples(*triples_of_lists(relevant, irrelevant), n_queries, n_items)
         own = _separate(rows) if query_rows is None else query_rows
         return cls(n_items, *rows, own, "unjudged", unjudged, **options)
 
@@ -258,7 +258,9 @@ class Relevance:
         elif unknown != "error":
             raise ValueError(f"unknown must be 'error' or 'drop': got {unknown!r}.")
         rows = rows_of_triples(
-            ((queries.find(q), items.find(i), grade) for q, i, grade in judgments),
+            np.array([queries.find(query) for query, _, _ in judgments], dtype=np.int64),
+            np.array([items.find(item) for _, item, _ in judgments], dtype=np.int64),
+            np.array([grade for _, _, grade in judgments], dtype=float),
             queries.array.size,
             items.array.size,
         )
@@ -347,6 +349,17 @@ class Relevance:
         if self.unjudged == "irrelevant":
             irrelevant |= np.isnan(self.grades)
         return self._count(irrelevant)
+
+    @cached_property
+    def positive_grades(self) -> tuple[np.ndarray, np.ndarray]:
+        """Grades above 0 of each row of judgments from the best down: where rows start, grades."""
+        positive = self.grades > 0
+        indptr = np.concatenate(([0], np.cumsum(positive)))[self.indptr]
+        grades = self.grades[positive]
+        if grades.size and (grades != grades[0]).any():
+            rows = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
+            grades = grades[np.lexsort((-grades, rows))]
+        return indptr, grades
 
     @property
     def trainable(self) -> np.ndarray:

@@ -61,11 +61,14 @@ def scan(items, new_item, own, slots, grades, keep, level, found, grade, place):
 
 
 @njit(cache=True, nogil=True)
-def ideal_gains(sorted_grades, own_grade, level, kind, out):
-    """Gains of all relevant items, best first, the query's own left out once."""
+def ideal_gains(grades, own_grade, level, kind, out):
+    """Gains of all relevant items, best first, the query's own left out once.
+
+    grades: those above 0, from the best down.
+    """
     size = 0
-    for g in sorted_grades:
-        if not (g >= level if kind == BINARY else g > 0.0):
+    for g in grades:
+        if kind == BINARY and g < level:
             break
         if g == own_grade:
             own_grade = np.nan
@@ -119,7 +122,7 @@ def group_ties(positions, gains, starts, sizes, groups, group_gains):
 @njit(cache=True, nogil=True)
 def judge(
     queries, lists, indptr, items, distances, new_item,
-    rows, row_indptr, row_items, row_grades, sorted_grades, own_items, own_grades, n_items,
+    rows, row_indptr, row_items, row_grades, best_indptr, best_grades, own_items, own_grades, n_items,
     n_relevant, n_irrelevant, keep, level, codes, cuts, kinds, longest_row, longest_list,
     values, states,
 ):  # fmt: skip
@@ -157,8 +160,9 @@ def judge(
             states[q] = INCOMPLETE
         if distances is not None:
             mark_ties(distances[begin:end], place, starts, sizes)
+        best = best_grades[best_indptr[rows[q]] : best_indptr[rows[q] + 1]]
         for m in range(codes.size):
-            n_ideal = ideal_gains(sorted_grades[first:last], own_grades[q], level, kinds[m], ideal)
+            n_ideal = ideal_gains(best, own_grades[q], level, kinds[m], ideal)
             if n_ideal == 0:
                 continue
             n = select(found[:n_found], grade[:n_found], level, kinds[m], positions, gains)
