@@ -205,20 +205,28 @@ def routing():
         yield
 
 
-@pytest.mark.usefixtures("routing")
-@pytest.mark.parametrize("weighted", [False, True])
-def test_lists_reach_fit_score_and_splitter_by_routing(lists, weighted):
+def search_lists(model, parameter, lists, **metadata):
     X, grades, qid = lists
-    pipeline = make_pipeline(StandardScaler(with_std=False), NearBest())
     cv = GroupKFold(4).set_split_request(groups="qid")
-    grid = {"nearbest__weight": [0.0, 1.0]}
-    search = GridSearchCV(pipeline, grid, cv=cv, error_score="raise")
-    weights = {"sample_weight": np.ones(len(X))} if weighted else {}
-    if weighted:
-        pipeline[0].set_fit_request(sample_weight=False)
-    search.fit(X, grades, qid=qid, **weights)
-    assert search.best_params_ == {"nearbest__weight": 0.0}
-    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    search = GridSearchCV(model, {parameter: [0.0, 1.0]}, cv=cv, error_score="raise")
+    search.fit(X, grades, qid=qid, **metadata)
+    assert search.best_params_ == {parameter: 0.0}
+    return search
+
+
+@pytest.mark.usefixtures("routing")
+def test_lists_reach_fit_score_and_splitter_by_routing(lists):
+    pipeline = make_pipeline(StandardScaler(with_std=False), NearBest())
+    search_lists(pipeline, "nearbest__weight", lists)
+
+
+@pytest.mark.usefixtures("routing")
+def test_weights_reach_score_by_routing(lists):
+    qid = lists[2]
+    plain = search_lists(NearBest(), "weight", lists)
+    weighted = search_lists(NearBest(), "weight", lists, sample_weight=1.0 + (qid < 5))
+    scores = [search.cv_results_["mean_test_score"] for search in (plain, weighted)]
+    assert not np.isclose(*scores, atol=1e-6).any()
 
 
 def test_scores_of_lists_rank_candidates_of_a_query_only(lists):

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ._files import write_bytes
+from ._files import replacing
 from ._text import PathLike
 from .ranking import Ranking
 from .search import Index
@@ -38,7 +38,9 @@ class _Stored:
             "kind": self.kind,
             "parameters": json.dumps(self.parameters),
         }
-        write_bytes(path, save({name: getattr(self, name) for name in self.arrays}, header))
+        content = save({name: getattr(self, name) for name in self.arrays}, header)
+        with replacing(path) as stream:
+            stream.write(content)
 
     def __repr__(self) -> str:
         shapes = ", ".join(f"{name} {getattr(self, name).shape}" for name in self.arrays)

@@ -1,0 +1,135 @@
+"""How much faster is read_letor than scikit-learn's reader, on a file of 100 MB?
+
+Run: python benchmarks/letor.py [--megabytes 100] [--repeats 3] [--json PATH]
+The file looks like MSLR-WEB: 136 features, whole and 6-digit numbers, about 120 rows a query.
+Both readers run in this process on the same file; the best of the repeats counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import sklearn
+from sklearn.datasets import load_svmlight_file
+
+from rankspace.datasets import read_letor
+
+N_FEATURES = 136
+FIRST_CALL = (
+    "import sys, time; from rankspace.datasets import read_letor; start = time.perf_counter(); "
+    "read_letor(sys.argv[1]); print(time.perf_counter() - start)"
+)
+
+
+def random_line(rng: np.random.Generator, qid: int) -> str:
+    whole = rng.geometric(0.2, N_FEATURES) - 1
+    real = rng.gamma(2.0, 8.0, N_FEATURES) * rng.choice([-1, 1], N_FEATURES)
+    is_whole = rng.random(N_FEATURES) < 0.6
+    values = np.where(is_whole, whole.astype(str), [f"{value:.6f}" for value in real])
+    pairs = " ".join(f"{index}:{value}" for index, value in enumerate(values, 1))
+    return f"{rng.integers(5)} qid:{qid} {pairs} \n"
+
+
+def write_file(path: Path, megabytes: float) -> int:
+    """Write about that many megabytes; the lines of 4 000 rows are drawn again and again."""
+    rng = np.random.default_rng(0)
+    lines = [random_line(rng, 0).split(" ", 2) for _ in range(4000)]
+    size = n_rows = 0
+    with open(path, "w") as stream:
+        while size < megabytes * 1e6:
+            grade, _, rest = lines[rng.integers(len(lines))]
+            size += stream.write(f"{grade} qid:{n_rows // 120 + 1} {rest}")
+            n_rows += 1
+    return n_rows
+
+
+def timed(read: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    read()
+    return time.perf_counter() - start
+
+
+def best_times(readers: dict[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
+    """Shortest time of each; they take turns, so that a busy machine slows all alike."""
+    rounds = [{name: timed(read) for name, read in readers.items()} for _ in range(repeats)]
+    return {name: min(times[name] for times in rounds) for name in readers}
+
+
+def first_call(path: Path, cache: Path) -> float:
+    """Seconds of the first call of a new process; compiled code is kept in `cache`."""
+    command = [sys.executable, "-c", FIRST_CALL, str(path)]
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(cache)}
+    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    return float(done.stdout)
+
+
+def assert_equal(path: Path) -> None:
+    ours = read_letor(path)
+    X, grades, qid = load_svmlight_file(path, query_id=True, zero_based=False)
+    pairs = ((X.toarray(), ours.X), (grades, ours.grades), (qid, ours.qid))
+    if not all(np.array_equal(theirs, mine) for theirs, mine in pairs):
+        raise SystemExit("the two readers differ")
+
+
+def measure(path: Path, packed: Path, cache: Path, repeats: int) -> dict[str, float]:
+    first = {
+        "rankspace, first call ever": first_call(path, cache),
+        "rankspace, first call of a process": first_call(path, cache),
+    }
+    assert_equal(path)
+    readers = {
+        "scikit-learn": lambda: load_svmlight_file(path, query_id=True),
+        "rankspace": lambda: read_letor(path),
+        "rankspace, one thread": lambda: read_letor(path, n_jobs=1),
+        "scikit-learn, .gz": lambda: load_svmlight_file(packed, query_id=True),
+        "rankspace, .gz": lambda: read_letor(packed),
+    }
+    return best_times(readers, repeats) | first
+
+
+def table(seconds: dict[str, float], megabytes: float) -> str:
+    lines = ["| reader | seconds | MB/s | times scikit-learn |", "| --- | --- | --- | --- |"]
+    for name, value in seconds.items():
+        rival = seconds["scikit-learn, .gz" if ".gz" in name else "scikit-learn"]
+        lines.append(f"| {name} | {value:.2f} | {megabytes / value:.0f} | {rival / value:.1f} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--megabytes", type=float, default=100)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        path, packed = Path(folder, "data.txt"), Path(folder, "data.txt.gz")
+        n_rows = write_file(path, options.megabytes)
+        packed.write_bytes(gzip.compress(path.read_bytes(), compresslevel=6))
+        seconds = measure(path, packed, Path(folder, "cache"), options.repeats)
+    print(table(seconds, options.megabytes))
+    if options.json:
+        machine = {
+            "cores": len(os.sched_getaffinity(0)),
+            "processor": platform.machine(),
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            "scikit-learn": sklearn.__version__,
+        }
+        result = {"megabytes": options.megabytes, "rows": n_rows, "seconds": seconds}
+        options.json.write_text(json.dumps(result | {"machine": machine}, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,172 @@
+"""Folders in the layout of BEIR: corpus, queries, judgments, and vectors of both."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from .._qrels import Judgment, read_qrels
+from .._text import PathLike, malformed, read_lines
+from ..relevance import Relevance
+from ._dataset import Dataset
+
+
+def read_beir(
+    folder: PathLike,
+    *,
+    split: str | None = None,
+    embeddings: tuple[PathLike, PathLike] | None = None,
+    unknown: Literal["error", "drop"] = "error",
+    name: str | None = None,
+) -> Dataset:
+    """Read a retrieval collection in the layout of BEIR.
+
+    The folder holds ``corpus.jsonl`` and ``queries.jsonl`` (also ``.gz``), and the judgments in
+    ``qrels/<split>.tsv`` or one ``qrels.tsv``. Queries without a judgment are left out.
+
+    Parameters
+    ----------
+    folder : path
+        The collection.
+    split : str, optional
+        Read the judgments of this split alone. By default all of them.
+    embeddings : pair of paths, optional
+        ``.npy`` files with a row for each line of the corpus and of the queries, relative to the
+        folder. By default ``corpus*.npy`` and ``queries*.npy``, if there is one of each.
+    unknown : {"error", "drop"}, default="error"
+        What to do with judgments of queries or documents that the folder does not have.
+    name : str, optional
+        Name of the data set; by default that of the folder.
+
+    Returns
+    -------
+    Dataset
+        With ``texts`` (title and text), ``query_texts``, ``relevance`` with the ids of both, and
+        the queries of each file in ``qrels/`` as ``splits``. ``X`` and ``queries`` are float32
+        for half-precision embeddings, and None without any.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from rankspace.datasets import read_beir
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "corpus.jsonl").write_text('{"_id": "d1", "title": "A", "text": "cat"}')
+    >>> _ = (folder / "queries.jsonl").write_text('{"_id": "q1", "text": "pets"}')
+    >>> _ = (folder / "qrels.tsv").write_text("query-id\\tcorpus-id\\tscore\\nq1\\td1\\t1")
+    >>> dataset = read_beir(folder, name="pets")
+    >>> dataset.texts, dataset.relevance.n_relevant
+    (['A cat'], array([1]))
+    """
+    folder = Path(folder)
+    item_ids, texts = _read_records(_one_of(folder, "corpus"))
+    query_ids, query_texts = _read_records(_one_of(folder, "queries"))
+    X, queries = _read_embeddings(folder, embeddings, len(texts), len(query_texts))
+    judgments = _read_splits(folder, split)
+    judged = {query for part in judgments.values() for query, _, _ in part}
+    kept = [i for i, query in enumerate(query_ids) if query in judged]
+    query_ids = [query_ids[i] for i in kept]
+    relevance = Relevance.from_qrels(
+        _by_query(judgments), query_ids=query_ids, item_ids=item_ids, unknown=unknown
+    )
+    return Dataset(
+        name or folder.resolve().name, X, relevance,
+        queries=None if queries is None else queries[kept],
+        texts=texts, query_texts=[query_texts[i] for i in kept],
+        splits=_query_numbers(judgments, query_ids) if (folder / "qrels").is_dir() else {},
+        description="Documents and queries in the layout of BEIR.",
+    )  # fmt: skip
+
+
+def _one_of(folder: Path, stem: str) -> Path:
+    names = (f"{stem}.jsonl", f"{stem}.jsonl.gz")
+    found = [folder / name for name in names if (folder / name).exists()]
+    if not found:
+        raise FileNotFoundError(f"{folder} must hold {names[0]} or {names[1]}: got neither.")
+    return found[0]
+
+
+def _read_records(path: Path) -> tuple[list[str], list[str]]:
+    """Ids and texts, one JSON object a line."""
+    ids, texts = [], []
+    for number, line in read_lines(path):
+        try:
+            record = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise malformed(path, number, f"must be a JSON object: {error}") from None
+        if not isinstance(record, dict) or not {"_id", "text"} <= record.keys():
+            raise malformed(path, number, f"must be an object with _id and text: got {line[:60]!r}")
+        ids.append(str(record["_id"]))
+        texts.append(f"{record.get('title') or ''} {record['text']}".strip())
+    if not ids:
+        raise ValueError(f"{path} must have at least one line: got an empty file.")
+    return ids, texts
+
+
+def _read_splits(folder: Path, split: str | None) -> dict[str, list[Judgment]]:
+    """Judgments by split; one file at the root is the split "all"."""
+    files = {path.stem: path for path in sorted((folder / "qrels").glob("*.tsv"))}
+    if not files and (folder / "qrels.tsv").exists():
+        files = {"all": folder / "qrels.tsv"}
+    if not files:
+        raise FileNotFoundError(f"{folder} must hold qrels/<split>.tsv or qrels.tsv: got neither.")
+    if split is not None and split not in files:
+        raise ValueError(f"split must be one of {', '.join(files)}: got {split!r}.")
+    return {name: read_qrels(path) for name, path in files.items() if split in (None, name)}
+
+
+def _by_query(judgments: dict[str, list[Judgment]]) -> dict[str, dict[str, float]]:
+    table: dict[str, dict[str, float]] = {}
+    for part in judgments.values():
+        for query, item, grade in part:
+            known = table.setdefault(query, {}).setdefault(item, grade)
+            if known != grade:
+                raise ValueError(
+                    f"a pair must have one grade: query {query} and document {item} have "
+                    f"{known:g} and {grade:g}."
+                )
+    return table
+
+
+def _query_numbers(
+    judgments: dict[str, list[Judgment]], query_ids: list[str]
+) -> dict[str, np.ndarray]:
+    splits = {}
+    for name, part in judgments.items():
+        named = {query for query, _, _ in part}
+        splits[name] = np.flatnonzero([query in named for query in query_ids])
+    return splits
+
+
+def _read_embeddings(folder: Path, chosen: Any, n_texts: int, n_queries: int) -> tuple[Any, Any]:
+    if chosen is None:
+        paths = [sorted(folder.glob(f"{stem}*.npy")) for stem in ("corpus", "queries")]
+        if not any(paths):
+            return None, None
+        if [len(found) for found in paths] != [1, 1]:
+            names = ", ".join(path.name for found in paths for path in found)
+            raise ValueError(
+                f"{folder} must hold one corpus*.npy and one queries*.npy: got {names}. Choose "
+                'with embeddings=("corpus....npy", "queries....npy").'
+            )
+        chosen = [found[0].name for found in paths]
+    X = _read_vectors(folder / chosen[0], n_texts)
+    queries = _read_vectors(folder / chosen[1], n_queries)
+    if X.shape[1] != queries.shape[1]:
+        raise ValueError(
+            f"embeddings of corpus and queries must have as many columns: got {X.shape[1]} and "
+            f"{queries.shape[1]}. Choose a pair of one model with embeddings=(..., ...)."
+        )
+    return X, queries
+
+
+def _read_vectors(path: Path, n_rows: int) -> np.ndarray:
+    vectors = np.load(path)
+    if vectors.ndim != 2 or vectors.shape[0] != n_rows:
+        raise ValueError(
+            f"{path} must have one row for each of {n_rows} lines of the texts: got shape "
+            f"{vectors.shape}."
+        )
+    return vectors.astype(np.float32) if vectors.dtype == np.float16 else vectors

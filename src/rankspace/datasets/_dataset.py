@@ -1,0 +1,160 @@
+"""Vectors, judgments and names of one data set."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ..relevance import Relevance
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """One data set, ready for ``estimator.fit(dataset.X, dataset.relevance)``.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    X : ndarray or sparse matrix of shape (n_items, n_features), or None
+        Rows to search. None if the set is text without vectors.
+    relevance : Relevance or None
+        Who is relevant to whom.
+    labels : ndarray of shape (n_items,), optional
+        Classes, if the relevance comes from classes.
+    queries : ndarray of shape (n_queries, n_features), optional
+        Vectors of queries that are no rows of ``X``.
+    qid, grades : ndarray of shape (n_items,), optional
+        Query and grade of each row, if the rows are candidates of queries.
+    splits : dict of ndarray
+        Row numbers of ``X`` by the name of the split; numbers of the queries if these are separate.
+    texts, query_texts : list of str, optional
+        The text of each item and of each separate query.
+    feature_names : list of str, optional
+        Names of the columns of ``X``.
+    description : str
+        What the set is and how it was prepared.
+
+    Examples
+    --------
+    >>> from rankspace.datasets import make_mlr_toy
+    >>> dataset = make_mlr_toy(60, random_state=0)
+    >>> dataset
+    Dataset('mlr-toy', 60 items x 2 features, 60 queries)
+    >>> dataset.part(range(20))
+    Dataset('mlr-toy', 20 items x 2 features, 20 queries)
+    """
+
+    name: str
+    X: Any = None
+    relevance: Relevance | None = None
+    labels: np.ndarray | None = None
+    queries: Any = None
+    qid: np.ndarray | None = None
+    grades: np.ndarray | None = None
+    splits: dict[str, np.ndarray] = field(default_factory=dict)
+    texts: list[str] | None = None
+    query_texts: list[str] | None = None
+    feature_names: list[str] | None = None
+    description: str = ""
+
+    @property
+    def has_queries(self) -> bool:
+        """Whether the queries are separate from the rows of ``X``."""
+        return self.queries is not None or self.query_texts is not None
+
+    def part(self, which: Any) -> Dataset:
+        """Restrict the set to a split.
+
+        Parameters
+        ----------
+        which : str or array-like of int or bool
+            Name of a split, or row numbers or a mask of ``X`` (of the queries, if these are
+            separate: then all items stay).
+
+        Returns
+        -------
+        Dataset
+            Without splits of its own.
+        """
+        rows = self._rows_of(which)
+        if self.has_queries:
+            taken = {name: _take(getattr(self, name), rows) for name in ("queries", "query_texts")}
+            relevance = None if self.relevance is None else self.relevance.take_queries(rows)
+        else:
+            names = ("X", "labels", "qid", "grades", "texts")
+            taken = {name: _take(getattr(self, name), rows) for name in names}
+            relevance = None if self.relevance is None else self.relevance[rows]
+        return replace(self, relevance=relevance, splits={}, **taken)
+
+    def fold(self, number: int) -> dict[str, np.ndarray]:
+        """Rows of a published fold.
+
+        Parameters
+        ----------
+        number : int
+            From 1. Sets with the parts S1 to S5 train fold 1 on S1, S2, S3, validate it on S4 and
+            test it on S5; each next fold shifts by one.
+
+        Returns
+        -------
+        dict of ndarray
+            Rows of "train", "vali" and "test", for `part`.
+        """
+        if not 1 <= number <= self._n_folds:
+            raise ValueError(
+                f"number must be a fold of {self.name}, from 1 to {self._n_folds}: got {number}. "
+                f"The splits are {', '.join(self.splits) or 'none'}."
+            )
+        if "S1" not in self.splits:
+            return {role: self.splits[f"fold{number}.{role}"] for role in ("train", "vali", "test")}
+        parts = [self.splits[f"S{(number - 1 + shift) % 5 + 1}"] for shift in range(5)]
+        return {"train": np.concatenate(parts[:3]), "vali": parts[3], "test": parts[4]}
+
+    @property
+    def _n_folds(self) -> int:
+        return sum(bool(re.fullmatch(r"S\d|fold\d\.test", name)) for name in self.splits)
+
+    def _rows_of(self, which: Any) -> np.ndarray:
+        if not isinstance(which, str):
+            rows = np.asarray(which)
+            return np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.int64)
+        if which not in self.splits:
+            raise ValueError(
+                f"which must be a split of {self.name}, one of {', '.join(self.splits) or 'none'}: "
+                f"got {which!r}. Pass row numbers for a part of your own."
+            )
+        return self.splits[which]
+
+    def __repr__(self) -> str:
+        sizes = []
+        if self.X is not None:
+            sizes.append(f"{self.X.shape[0]} items x {self.X.shape[1]} features")
+        elif self.texts is not None:
+            sizes.append(f"{len(self.texts)} texts")
+        if self.relevance is not None:
+            sizes.append(f"{self.relevance.n_queries} queries")
+        return f"Dataset({', '.join([repr(self.name), *sizes])})"
+
+
+def labelled(name: str, X: Any, labels: np.ndarray, **fields: Any) -> Dataset:
+    """A data set whose items are relevant to those of the same class."""
+    return Dataset(name, X, Relevance.from_labels(labels), labels=labels, **fields)
+
+
+def consecutive(sizes: dict[str, int]) -> dict[str, np.ndarray]:
+    """Splits that follow each other."""
+    ends = np.cumsum([0, *sizes.values()])
+    return {
+        name: np.arange(start, end)
+        for name, start, end in zip(sizes, ends[:-1], ends[1:], strict=True)
+    }
+
+
+def _take(values: Any, rows: np.ndarray) -> Any:
+    if isinstance(values, list):
+        return [values[row] for row in rows.tolist()]
+    return None if values is None else values[rows]

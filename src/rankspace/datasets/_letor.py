@@ -1,0 +1,295 @@
+"""LETOR files: svmlight lines with a query each."""
+
+from __future__ import annotations
+
+import gzip
+import mmap
+import os
+import re
+import zlib
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._text import PathLike, cut_short, malformed, open_bytes
+from ..relevance import Relevance
+from ._dataset import Dataset
+
+BLOCK_BYTES = 1 << 22
+# Without n_features a mistyped index must not ask for all the memory there is.
+WIDTH_LIMIT = 10_000
+FIRST_WIDTH, FIRST_HARD = 256, 1024
+
+
+class Rows(NamedTuple):
+    """What a file, or a block of one, holds."""
+
+    X: np.ndarray
+    grades: np.ndarray
+    qid: np.ndarray
+    comments: list[str] | None
+
+
+class _Block(NamedTuple):
+    text: bytes
+    first_line: int
+    n_lines: int
+
+
+def read_letor(
+    path: PathLike,
+    *,
+    n_features: int | None = None,
+    dtype: Any = np.float64,
+    comments: bool = False,
+    n_jobs: int | None = None,
+) -> Dataset:
+    """Read a learning-to-rank file: ``grade qid:7 1:0.5 2:0.25 # docid = d1``.
+
+    Lines are parsed in blocks by several threads, so that beside the result only a few megabytes
+    are held. Values are rounded as Python's ``float`` rounds them. Blank lines and lines that are
+    a comment only are skipped.
+
+    Parameters
+    ----------
+    path : path
+        Plain text, or gzipped if the name ends in ``.gz``.
+    n_features : int, optional
+        Number of columns of ``X``; a larger index in the file is an error. By default the largest
+        index, which may then be at most 10 000: ``X`` is dense.
+    dtype : dtype, default=float64
+        float64 or float32, the type of ``X``.
+    comments : bool, default=False
+        Keep the text after ``#`` of each line in ``texts``. If every line names another document
+        (by ``docid = ...``, or else by its whole comment), the names also become
+        ``relevance.item_ids``.
+    n_jobs : int, optional
+        Number of threads. By default one for each core the process may use.
+
+    Returns
+    -------
+    Dataset
+        With dense ``X``, ``grades``, ``qid`` and the ``relevance`` of the candidate lists.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from rankspace.datasets import read_letor
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "train.txt"
+    >>> _ = path.write_text("2 qid:7 1:0.5 3:0.25\\n0 qid:7 2:1\\n")
+    >>> dataset = read_letor(path)
+    >>> dataset.X
+    array([[0.5 , 0.  , 0.25],
+           [0.  , 1.  , 0.  ]])
+    >>> dataset.grades, dataset.qid
+    (array([2., 0.]), array([7, 7]))
+    """
+    rows = read_rows(path, n_features=n_features, dtype=dtype, comments=comments, n_jobs=n_jobs)
+    return candidate_lists(Path(path).name, rows, description=f"Candidate lists of {path}.")
+
+
+def candidate_lists(name: str, rows: Rows, **fields: Any) -> Dataset:
+    """A data set of candidate lists, the documents named where that is possible."""
+    relevance = Relevance.from_groups(rows.grades, rows.qid, item_ids=_document_ids(rows.comments))
+    return Dataset(
+        name, rows.X, relevance, qid=rows.qid, grades=rows.grades, texts=rows.comments, **fields
+    )
+
+
+def read_rows(
+    path: PathLike,
+    *,
+    n_features: int | None = None,
+    dtype: Any = np.float64,
+    comments: bool = False,
+    with_qid: bool = True,
+    n_jobs: int | None = None,
+) -> Rows:
+    """Read the arrays of a LETOR file, or of an svmlight file without queries."""
+    dtype = np.dtype(dtype)
+    if dtype not in (np.float64, np.float32):
+        raise ValueError(f"dtype must be float64 or float32: got {dtype}.")
+    if n_features is not None and n_features < 1:
+        raise ValueError(f"n_features must be at least 1: got {n_features}.")
+    n_jobs = _n_cores() if n_jobs is None else n_jobs
+    if n_jobs < 1:
+        raise ValueError(f"n_jobs must be at least 1: got {n_jobs}.")
+    parser = _Parser(path, n_features, dtype, comments, with_qid)
+    blocks = list(_in_order(parser, _read_blocks(path), n_jobs))
+    if not any(block.qid.size for block in blocks):
+        raise ValueError(f"{path} must have at least one line: got an empty file.")
+    return _join(blocks, parser.width, dtype)
+
+
+def _n_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _read_blocks(path: PathLike) -> Iterator[_Block]:
+    """Cut a file into blocks of whole lines; the last gets the newline it may lack."""
+    line, rest = 1, b""
+    with open_bytes(path) as stream:
+        while text := _next_text(path, stream, line, rest):
+            end = text.rfind(b"\n") + 1
+            text, rest = (text[:end], text[end:]) if end else (text + b"\n", b"")
+            n_lines = text.count(b"\n")
+            yield _Block(text, line, n_lines)
+            line += n_lines
+
+
+def _next_text(path: PathLike, stream: Any, line: int, rest: bytes) -> bytes:
+    """Read on until there is a block's worth of text with a newline in it, or the end."""
+    parts, size, has_line = [rest], len(rest), False
+    try:
+        while size < BLOCK_BYTES or not has_line:
+            chunk = stream.read1(BLOCK_BYTES)
+            if not chunk:
+                break
+            parts.append(chunk)
+            size += len(chunk)
+            has_line = has_line or b"\n" in chunk
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        n_whole = sum(part.count(b"\n") for part in parts)
+        raise cut_short(path, line - 1 + n_whole, error) from error
+    return b"".join(parts)
+
+
+def _in_order(parser: _Parser, blocks: Iterator[_Block], n_jobs: int) -> Iterator[Rows]:
+    """Parse blocks in threads, a few ahead of the one that is asked for."""
+    waiting: deque[Future[Rows]] = deque()
+    with ThreadPoolExecutor(n_jobs) as pool:
+        try:
+            for block in blocks:
+                waiting.append(pool.submit(parser, block))
+                if len(waiting) > n_jobs + 1:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+class _Parser:
+    """Parse blocks of one file, several at a time."""
+
+    def __init__(
+        self, path: PathLike, n_features: int | None, dtype: np.dtype, comments: bool,
+        with_qid: bool,
+    ) -> None:  # fmt: skip
+        from .._kernels import letor
+
+        self.kernels = letor
+        self.path = path
+        self.limit = n_features or WIDTH_LIMIT
+        self.n_features = n_features
+        self.dtype = dtype
+        self.comments = comments
+        self.with_qid = with_qid
+        # Largest index of each block done; appending is safe between threads.
+        self.widths: list[int] = []
+
+    @property
+    def width(self) -> int:
+        """Number of columns as far as it is known."""
+        return self.n_features or max(self.widths, default=0)
+
+    def __call__(self, block: _Block) -> Rows:
+        width, capacity = self.width or FIRST_WIDTH, FIRST_HARD
+        text = np.frombuffer(block.text, dtype=np.uint8)
+        while True:
+            X = _zeros(block.n_lines, width, self.dtype)
+            grades, qid = np.zeros(block.n_lines), np.zeros(block.n_lines, dtype=np.int64)
+            spans = np.zeros((block.n_lines, 2), dtype=np.int64)
+            hard = np.empty((capacity, 4), dtype=np.int64)
+            status, n_rows, n_lines, at, seen, n_hard = self.kernels.read_block(
+                text, self.with_qid, self.limit, X, grades, qid, spans, hard
+            )
+            values = self._round(block, hard[:n_hard])
+            if status != self.kernels.FINE:
+                raise self._fault(status, block, n_lines, at)
+            if seen <= width and n_hard <= capacity:
+                break
+            width, capacity = max(seen, width), max(n_hard, capacity)
+        for row, column, value in values:
+            (grades if column < 0 else X[:, column])[row] = value
+        self.widths.append(seen)
+        comments = _comments(block.text, spans[:n_rows]) if self.comments else None
+        return Rows(X[:n_rows], grades[:n_rows], qid[:n_rows], comments)
+
+    def _round(self, block: _Block, hard: np.ndarray) -> list[tuple[int, int, float]]:
+        """Row, column and value of the numbers that the kernel left to Python."""
+        # Whatever overflows float64 or float32 is among them.
+        largest = float(np.finfo(self.dtype).max)
+        values = []
+        for row, column, start, end in hard.tolist():
+            value = float(block.text[start:end])
+            if abs(value) > largest:
+                n_lines = block.text.count(b"\n", 0, start) + 1
+                raise self._fault(self.kernels.BAD_NUMBER, block, n_lines, start)
+            values.append((row, column, value))
+        return values
+
+    def _fault(self, status: int, block: _Block, n_lines: int, at: int) -> ValueError:
+        kernels = self.kernels
+        word = re.split(rb"[ \t\r\n#]", block.text[at : at + 60], maxsplit=1)[0]
+        what = {
+            kernels.BAD_NUMBER: f"must have finite decimal numbers that fit {self.dtype}",
+            kernels.NO_QID: "must have qid:<number> after the grade",
+            kernels.BAD_QID: "must have a whole number of at most 18 digits as qid",
+            kernels.BAD_INDEX: "must count features from 1",
+            kernels.UNORDERED: "must have ascending feature indices, each once",
+            kernels.TOO_WIDE: f"must have no feature index above {self.limit}",
+            kernels.GARBAGE: "must have <index>:<value> pairs after its head",
+        }[status]
+        way_out = ""
+        if status == kernels.TOO_WIDE:
+            way_out = ". Pass a larger n_features" + ("" if self.n_features else " to allow it")
+        got = repr(word.decode("utf-8", "replace")) if word else "the end of the line"
+        return malformed(self.path, block.first_line + n_lines - 1, f"{what}: got {got}{way_out}")
+
+
+def _zeros(n_rows: int, n_columns: int, dtype: np.dtype) -> np.ndarray:
+    # Mapped, not allocated: the memory goes back to the system block by block while `_join`
+    # copies, where an allocator would keep it, and the peak would be twice the result.
+    memory = mmap.mmap(-1, n_rows * n_columns * dtype.itemsize)
+    return np.frombuffer(memory, dtype=dtype).reshape(n_rows, n_columns)
+
+
+def _comments(text: bytes, spans: np.ndarray) -> list[str]:
+    return [text[start:end].decode("utf-8", "replace").strip() for start, end in spans.tolist()]
+
+
+def _document_ids(comments: list[str] | None) -> list[str] | None:
+    """Names out of comments, or None unless each line has one and they differ."""
+    if comments is None:
+        return None
+    found = (re.search(r"\bdocid\s*=\s*(\S+)", comment) for comment in comments)
+    ids = [match[1] if match else c for match, c in zip(found, comments, strict=True)]
+    return ids if all(ids) and len(set(ids)) == len(ids) else None
+
+
+def _join(blocks: list[Rows], width: int, dtype: np.dtype) -> Rows:
+    """Stack blocks of several widths, letting go of each once it is copied."""
+    grades = np.concatenate([block.grades for block in blocks])
+    qid = np.concatenate([block.qid for block in blocks])
+    comments = None
+    if blocks[0].comments is not None:
+        comments = [comment for block in blocks for comment in block.comments or ()]
+    X = np.empty((qid.size, width), dtype=dtype)
+    start = 0
+    blocks.reverse()
+    while blocks:
+        part = blocks.pop().X
+        rows = X[start : start + part.shape[0]]
+        used = min(part.shape[1], width)
+        rows[:, :used] = part[:, :used]
+        rows[:, used:] = 0
+        start += part.shape[0]
+    return Rows(X, grades, qid, comments)

@@ -1,0 +1,230 @@
+"""Synthetic sets whose answer is known."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..relevance import Relevance
+from ._dataset import Dataset, labelled
+
+
+def make_mlr_toy(
+    n_samples: int = 200,
+    *,
+    n_classes: int = 2,
+    noise: float = 30.0,
+    spread: float = 0.2,
+    random_state: Any = None,
+) -> Dataset:
+    """Points of the plane whose class depends on the vertical axis alone.
+
+    The horizontal axis is noise of a large scale, which rules the Euclidean distance; a good
+    metric ignores it. In the manner of figure 1 of the MLR paper.
+
+    Parameters
+    ----------
+    n_samples : int, default=200
+        Number of points, dealt evenly to the classes.
+    n_classes : int, default=2
+        Class ``c`` lies around height ``c``.
+    noise : float, default=30.0
+        Standard deviation of the horizontal axis.
+    spread : float, default=0.2
+        Standard deviation of the heights of a class.
+    random_state : int, Generator or None
+        Seed.
+
+    Returns
+    -------
+    Dataset
+
+    References
+    ----------
+    McFee and Lanckriet. Metric learning to rank. ICML 2010.
+
+    Examples
+    --------
+    >>> from rankspace.datasets import make_mlr_toy
+    >>> dataset = make_mlr_toy(100, random_state=0)
+    >>> bool(dataset.X[:, 0].std() > 10 * dataset.X[:, 1].std())
+    True
+    """
+    _check_count("n_classes", n_classes, 2)
+    _check_count("n_samples", n_samples, n_classes)
+    rng = np.random.default_rng(random_state)
+    labels = rng.permutation(np.arange(n_samples) % n_classes)
+    heights = labels + spread * rng.standard_normal(n_samples)
+    X = np.column_stack([noise * rng.standard_normal(n_samples), heights])
+    return labelled(
+        "mlr-toy", X, labels, feature_names=["noise", "signal"],
+        description="The class depends on the second column, the first is large noise.",
+    )  # fmt: skip
+
+
+def make_gaussian_mixture(
+    n_centers: int = 3,
+    *,
+    n_classes: int = 3,
+    n_samples: int = 600,
+    n_features: int = 2,
+    n_queries: int = 10,
+    spread: float = 1.0,
+    random_state: Any = None,
+) -> Dataset:
+    """Candidate lists drawn from a Gaussian mixture with several centres for each grade.
+
+    The grade of a point is the number of its class. With more than one centre a class, no single
+    linear metric serves everywhere, but local ones do. In the manner of figure 2 of the L-GMML
+    paper.
+
+    Parameters
+    ----------
+    n_centers : int, default=3
+        Centres of each class, uniform in a box of width ``10 * (n_centers * n_classes) **
+        (1 / n_features)``.
+    n_classes : int, default=3
+        Grades 0 to ``n_classes - 1``.
+    n_samples : int, default=600
+        Number of points, dealt evenly to the centres.
+    n_features : int, default=2
+        Dimension.
+    n_queries : int, default=10
+        Number of lists the points are dealt to at random.
+    spread : float, default=1.0
+        Standard deviation around a centre.
+    random_state : int, Generator or None
+        Seed.
+
+    Returns
+    -------
+    Dataset
+        With ``grades``, ``qid``, and the grades as whole ``labels``.
+
+    References
+    ----------
+    Su, King and Lyu. Learning to rank using localized geometric mean metrics. SIGIR 2017.
+
+    Examples
+    --------
+    >>> from rankspace.datasets import make_gaussian_mixture
+    >>> make_gaussian_mixture(2, n_samples=60, n_queries=3, random_state=0)
+    Dataset('gaussian-mixture', 60 items x 2 features, 3 queries)
+    """
+    _check_count("n_centers", n_centers, 1)
+    _check_count("n_classes", n_classes, 2)
+    _check_count("n_queries", n_queries, 1)
+    _check_count("n_features", n_features, 1)
+    _check_count("n_samples", n_samples, max(n_centers * n_classes, n_queries))
+    rng = np.random.default_rng(random_state)
+    n_all = n_centers * n_classes
+    centers = rng.uniform(0, 10 * n_all ** (1 / n_features), (n_all, n_features))
+    center = rng.permutation(np.arange(n_samples) % n_all)
+    X = centers[center] + spread * rng.standard_normal((n_samples, n_features))
+    labels = center % n_classes
+    qid = np.sort(np.arange(n_samples) % n_queries)
+    return Dataset(
+        "gaussian-mixture", X, Relevance.from_groups(labels, qid), labels=labels, qid=qid,
+        grades=labels.astype(np.float64),
+        description="Gaussian mixture; the grade is the number of the class.",
+    )  # fmt: skip
+
+
+def make_matching(
+    n_users: int = 1000,
+    *,
+    n_features: int = 56,
+    n_hidden: int = 8,
+    noise: float = 0.5,
+    random_state: Any = None,
+) -> Dataset:
+    """Users with a few successful and unsuccessful matches each, shaped like a dating service.
+
+    Each user was shown 7 to 16 others. Of these, 2 to 4 were matches: the nearest under a hidden
+    linear metric, up to noise. The 5 to 12 others were not, and all pairs that never met are
+    unjudged and ignored. Time and memory grow in proportion to ``n_users``.
+
+    Parameters
+    ----------
+    n_users : int, default=1000
+        Number of users, at least 32.
+    n_features : int, default=56
+        Features of a user, standard normal.
+    n_hidden : int, default=8
+        Rank of the hidden metric.
+    noise : float, default=0.5
+        Standard deviation of what is added to the hidden squared distances, in units of their
+        own standard deviation.
+    random_state : int, Generator or None
+        Seed.
+
+    Returns
+    -------
+    Dataset
+        Every user is a query.
+
+    References
+    ----------
+    McFee and Lanckriet. Metric learning to rank. ICML 2010 (the eHarmony experiment).
+
+    Examples
+    --------
+    >>> from rankspace.datasets import make_matching
+    >>> dataset = make_matching(100, random_state=0)
+    >>> int(dataset.relevance.n_relevant.min()), int(dataset.relevance.n_irrelevant.min())
+    (2, 5)
+    """
+    _check_count("n_users", n_users, 2 * MOST_SHOWN)
+    _check_count("n_features", n_features, 1)
+    _check_count("n_hidden", n_hidden, 1)
+    rng = np.random.default_rng(random_state)
+    X = rng.standard_normal((n_users, n_features))
+    hidden = X @ (rng.standard_normal((n_features, n_hidden)) / math.sqrt(n_features))
+    shown = _draw_others(n_users, MOST_SHOWN, rng)
+    gaps = np.stack([((hidden - hidden[row]) ** 2).sum(axis=1) for row in shown.T], axis=1)
+    gaps += noise * gaps.std() * rng.standard_normal(gaps.shape)
+    shown = np.take_along_axis(shown, np.argsort(gaps, axis=1, kind="stable"), axis=1)
+    return Dataset(
+        "matching", X, _match_relevance(shown, rng),
+        description="Users and the outcomes of a few meetings each; others never met.",
+    )  # fmt: skip
+
+
+MOST_MATCHES, MOST_OTHERS = 4, 12
+MOST_SHOWN = MOST_MATCHES + MOST_OTHERS
+
+
+def _draw_others(n: int, k: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw k distinct others for each of n users; rows with a repeat are drawn again."""
+    drawn = np.empty((n, k), dtype=np.int64)
+    open_rows = np.arange(n)
+    while open_rows.size:
+        numbers = rng.integers(0, n - 1, (open_rows.size, k))
+        drawn[open_rows] = numbers + (numbers >= open_rows[:, None])
+        repeats = (np.diff(np.sort(numbers, axis=1), axis=1) == 0).any(axis=1)
+        open_rows = open_rows[repeats]
+    return drawn
+
+
+def _match_relevance(shown: np.ndarray, rng: np.random.Generator) -> Relevance:
+    """Judge the first 2 to 4 columns of each row matches, and the last 5 to 12 not."""
+    n = shown.shape[0]
+    n_matches = rng.integers(2, MOST_MATCHES + 1, (n, 1))
+    n_others = rng.integers(5, MOST_OTHERS + 1, (n, 1))
+    column = np.arange(MOST_SHOWN)
+    met = (column < n_matches) | (column >= MOST_SHOWN - n_others)
+    order = np.argsort(np.where(met, shown, n), axis=1, kind="stable")
+    matched = np.take_along_axis(np.broadcast_to(column < n_matches, shown.shape), order, axis=1)
+    met, shown = (np.take_along_axis(values, order, axis=1) for values in (met, shown))
+    indptr = np.concatenate(([0], np.cumsum(met.sum(axis=1))))
+    users = np.arange(n)
+    return Relevance(
+        n, users, indptr, shown[met], matched[met], users, "unjudged", unjudged="ignore"
+    )
+
+
+def _check_count(name: str, value: int, least: int) -> None:
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}: got {value}.")

@@ -1,0 +1,129 @@
+"""Rankings as the text that retrieval tools exchange."""
+
+from __future__ import annotations
+
+import gzip
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from .._files import replacing
+from .._text import PathLike, malformed, read_lines
+from ..ranking import Ranking
+
+
+def read_trec_run(path: PathLike) -> Ranking:
+    """Read a TREC run: ``query Q0 item rank score tag`` a line.
+
+    A list is ordered by descending score, equal scores by rank, equal ranks by line. The distance
+    of an item is minus its score. Queries and items are numbered by first appearance.
+
+    Parameters
+    ----------
+    path : path
+        Plain text, or gzipped if the name ends in ``.gz``.
+
+    Returns
+    -------
+    Ranking
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from rankspace.datasets import read_trec_run
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "run.txt"
+    >>> _ = path.write_text("q1 Q0 d1 2 0.5 mine\\nq1 Q0 d2 1 0.75 mine\\n")
+    >>> read_trec_run(path).ids(0)
+    ['d2', 'd1']
+    """
+    items: dict[str, int] = {}
+    lists: dict[str, dict[int, tuple[float, int]]] = {}
+    for number, line in read_lines(path):
+        query, item, place = _read_entry(path, number, line)
+        entries = lists.setdefault(query, {})
+        code = items.setdefault(item, len(items))
+        if code in entries:
+            raise malformed(path, number, f"must not list {item!r} for query {query!r} again")
+        entries[code] = place
+    if not lists:
+        raise ValueError(f"{path} must have at least one line: got an empty file.")
+    return Ranking.from_pairs(
+        [_sorted(entries) for entries in lists.values()], len(items),
+        query_ids=list(lists), item_ids=list(items),
+    )  # fmt: skip
+
+
+def write_trec_run(ranking: Ranking, path: PathLike, tag: str = "rankspace") -> None:
+    """Write a ranking as a TREC run; the score is minus the distance.
+
+    The file appears whole or not at all, and `read_trec_run` gives back the order and the
+    distances to the last bit.
+
+    Parameters
+    ----------
+    ranking : Ranking
+        Its ids, or else its numbers, are written.
+    path : path
+        Gzipped if the name ends in ``.gz``.
+    tag : str, default="rankspace"
+        The last column.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from rankspace.datasets import write_trec_run
+    >>> from rankspace.ranking import Ranking
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "run.txt"
+    >>> write_trec_run(Ranking.from_distances([[0.5, 0.25]]), path, tag="mine")
+    >>> path.read_text().splitlines()
+    ['0 Q0 1 1 -0.25 mine', '0 Q0 0 2 -0.5 mine']
+    """
+    with replacing(path) as raw:
+        # mtime=0: equal rankings give equal files.
+        packed = (
+            gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if str(path).endswith(".gz") else None
+        )
+        for line in _lines(ranking, tag):
+            (packed or raw).write(line.encode("utf-8"))
+        if packed is not None:
+            packed.close()
+
+
+def _read_entry(path: PathLike, number: int, line: str) -> tuple[str, str, tuple[float, int]]:
+    fields = line.split()
+    if len(fields) != 6:
+        raise malformed(path, number, f"must have 6 columns: got {len(fields)}")
+    try:
+        rank, score = int(fields[3]), float(fields[4])
+    except ValueError:
+        what = f"must have a whole rank and a score: got {fields[3]!r} and {fields[4]!r}"
+        raise malformed(path, number, what) from None
+    if math.isnan(score):
+        raise malformed(path, number, "must have a score: got NaN")
+    return fields[0], fields[2], (0.0 - score, rank)
+
+
+def _sorted(entries: dict[int, tuple[float, int]]) -> tuple[np.ndarray, np.ndarray]:
+    ordered = sorted(entries.items(), key=lambda entry: entry[1])
+    items = np.array([item for item, _ in ordered], dtype=np.int64)
+    return items, np.array([distance for _, (distance, _) in ordered])
+
+
+def _lines(ranking: Ranking, tag: str) -> Iterator[str]:
+    _check_name(tag, "tag")
+    for query in range(ranking.n_queries):
+        query_id = _check_name(ranking.query_id(query), "query ids")
+        distances = ranking[query][1].tolist()
+        for rank, (item, distance) in enumerate(zip(ranking.ids(query), distances, strict=True), 1):
+            _check_name(item, "item ids")
+            yield f"{query_id} Q0 {item} {rank} {0.0 - distance!r} {tag}\n"
+
+
+def _check_name(name: str, what: str) -> str:
+    if len(name.split()) != 1 or name != name.strip():
+        raise ValueError(
+            f"{what} must be one word in a TREC run, whose columns are split at blanks: got "
+            f"{name!r}. Give other names to the ranking."
+        )
+    return name
