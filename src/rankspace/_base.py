@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -56,8 +56,8 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     _lists = False
 
     # Routed without a word of the user's: the lists of a search or a pipeline.
-    __metadata_request__fit = {"qid": True}
-    __metadata_request__score = {"qid": True, "sample_weight": True}
+    __metadata_request__fit: ClassVar = {"qid": True}
+    __metadata_request__score: ClassVar = {"qid": True, "sample_weight": True}
 
     metric_: Metric
 
@@ -126,8 +126,8 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if queries is None:
             if not relevance.has_lists and not relevance.queries_are_rows:
                 raise ValueError(
-                    f"relevance has {relevance.n_queries} queries that are no rows of X: pass their "
-                    "vectors as queries=...."
+                    f"relevance has {relevance.n_queries} queries that are no rows of X: pass "
+                    "their vectors as queries=...."
                 )
             return None
         queries = check_array(queries, dtype=FLOATS, input_name="queries")

@@ -122,8 +122,8 @@ def group_ties(positions, gains, starts, sizes, groups, group_gains):
 @njit(cache=True, nogil=True)
 def judge(
     queries, lists, indptr, items, distances, new_item,
-    rows, row_indptr, row_items, row_grades, best_indptr, best_grades, own_items, own_grades, n_items,
-    n_relevant, n_irrelevant, keep, level, codes, cuts, kinds, longest_row, longest_list,
+    rows, row_indptr, row_items, row_grades, best_indptr, best_grades, own_items, own_grades,
+    n_items, n_relevant, n_irrelevant, keep, level, codes, cuts, kinds, longest_row, longest_list,
     values, states,
 ):  # fmt: skip
     """Write the measures of some queries into ``values``, and what their lists hold.
