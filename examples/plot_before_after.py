@@ -38,8 +38,8 @@ for name, report in reports.items():
     print(f"{name}\n{report}\n")
 
 # %%
-# MAP looks at the whole list, P@10 at its top, and they disagree: LDA gathers classes, and blurs
-# their borders.
+# MAP looks at the whole list, P@10 at its top: LDA gathers whole classes and leaves the top of the
+# lists as it was.
 figure, axes = plt.subplots(1, 2, figsize=(8, 3.2), layout="constrained")
 for ax, measure in zip(axes, ("map", "p@10"), strict=True):
     means = [report.means[measure] for report in reports.values()]
