@@ -28,15 +28,18 @@ def rows_of_labels(y: Any, query_labels: Any = None) -> Rows:
     rows[order] = np.repeat(np.arange(starts.size), np.diff(indptr))
     if query_labels is not None:
         wanted, classes = check_labels(query_labels, "query_labels"), in_order[starts]
-        if (wanted.dtype.kind in "US") != (classes.dtype.kind in "US"):
-            raise ValueError(
-                f"y and query_labels must be of one kind: got {classes.dtype} and {wanted.dtype}."
-            )
+        check_same_kind(classes, wanted, "y and query_labels")
         rows = np.minimum(np.searchsorted(classes, wanted), classes.size - 1)
         # A class that no item has gets an empty row of its own.
         rows = np.where(classes[rows] == wanted, rows, classes.size)
         indptr = np.append(indptr, indptr[-1])
     return Rows(rows, indptr, order, np.ones(labels.size))
+
+
+def check_same_kind(a: np.ndarray, b: np.ndarray, names: str) -> None:
+    """Text and numbers are never equal, so comparing them is a mistake."""
+    if (a.dtype.kind in "US") != (b.dtype.kind in "US"):
+        raise ValueError(f"{names} must be of one kind: got {a.dtype} and {b.dtype}.")
 
 
 def check_labels(y: Any, name: str) -> np.ndarray:
@@ -48,18 +51,33 @@ def check_labels(y: Any, name: str) -> np.ndarray:
         raise ValueError(
             f"{name} must be a non-empty 1-d array of labels: got shape {labels.shape}."
         )
-    missing = np.zeros(1, dtype=bool)
-    if labels.dtype == object:
-        missing = np.array([label is None or label != label for label in labels])
-    elif labels.dtype.kind == "f":
-        missing = np.isnan(labels)
+    missing = _missing(labels)
     if missing.any():
         at = np.flatnonzero(missing)[0]
         raise ValueError(
             f"{name} must not hold missing labels: got {labels[at]} at row {at}. Leave such rows "
             "out, or name the judged ones with Relevance.from_lists."
         )
-    return labels.astype(str) if labels.dtype == object else labels
+    # Objects that are all numbers become numbers, anything else becomes text.
+    return np.array(labels.tolist()) if labels.dtype == object else labels
+
+
+def _missing(labels: np.ndarray) -> np.ndarray:
+    """Which labels are None, NaN, NaT or the NA of a dataframe, all unequal to themselves."""
+    if labels.dtype.kind == "f":
+        return np.isnan(labels)
+    if labels.dtype.kind in "mM":
+        return np.isnat(labels)
+    if labels.dtype != object:
+        return np.zeros(1, dtype=bool)
+
+    def missing(label: Any) -> bool:
+        try:
+            return label is None or bool(label != label)
+        except TypeError:
+            return True
+
+    return np.array([missing(label) for label in labels])
 
 
 def rows_of_groups(grades: Any, qid: Any) -> tuple[Rows, np.ndarray]:
@@ -90,9 +108,14 @@ def number_by_appearance(values: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def rows_of_triples(
-    queries: np.ndarray, items: np.ndarray, grades: np.ndarray, n_queries: int, n_items: int
+    queries: np.ndarray,
+    items: np.ndarray,
+    grades: np.ndarray,
+    n_queries: int,
+    n_items: int,
+    names: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> Rows:
-    """One row a query, from queries, items and grades in any order."""
+    """One row a query, from queries, items and grades in any order; errors speak in names."""
     order = np.lexsort((items, queries))
     queries, items, grades = queries[order], items[order], grades[order]
     if not np.isfinite(grades).all():
@@ -105,9 +128,14 @@ def rows_of_triples(
         )
     again = (np.diff(queries) == 0) & (np.diff(items) == 0)
     for at in np.flatnonzero(again & (np.diff(grades) != 0))[:1]:
+        query, item = (
+            (queries[at], items[at])
+            if names is None
+            else (names[0][queries[at]], names[1][items[at]])
+        )
         raise ValueError(
-            f"a pair must have one grade: query {queries[at]} and item {items[at]} have "
-            f"{grades[at]:g} and {grades[at + 1]:g}."
+            f"a pair must have one grade: query {query} and item {item} have {grades[at]:g} and "
+            f"{grades[at + 1]:g}."
         )
     keep = np.ones(items.size, dtype=bool)
     keep[1:] = ~again
@@ -139,7 +167,7 @@ def _indices(row: Any) -> np.ndarray:
     """Item numbers of one list, or of the keys of a mapping."""
     indices = np.asarray(list(row))
     if indices.size and indices.dtype.kind not in "iu":
-        raise ValueError(f"lists must hold numbers of rows of X: got {indices.flat[0]!r}.")
+        raise ValueError(f"lists must hold numbers of rows of X: got {indices.flat[0].item()!r}.")
     return indices.astype(np.int64)
 
 
@@ -175,6 +203,8 @@ def row_numbers(rows: Any, n: int) -> np.ndarray:
         if rows.size != n:
             raise ValueError(f"a mask must have {n} entries: got {rows.size}.")
         return np.flatnonzero(rows)
+    if rows.size and rows.dtype.kind not in "iu":
+        raise IndexError(f"indices must be integers: got {rows.dtype}.")
     return np.arange(n)[rows.astype(np.int64)]
 
 
@@ -200,6 +230,4 @@ def check_weights(weights: Any, n_queries: int) -> np.ndarray:
         )
     if not np.isfinite(weights).all() or (weights < 0).any():
         raise ValueError("weights must be finite and not negative.")
-    if n_queries and weights.sum() == 0:
-        raise ValueError("weights must not all be 0.")
     return weights

@@ -35,14 +35,14 @@ def read_qrels(path: PathLike) -> list[Judgment]:
     """Read a TREC qrels file or a BEIR one, plain or gzipped."""
     judgments = []
     for number, line in read_lines(path):
-        fields = line.split()
-        if number == 1 and fields[0] in QUERY_COLUMNS:
-            continue
+        fields = line.split("\t") if "\t" in line else line.split()
         if len(fields) not in (3, 4):
             raise malformed(path, number, f"must have 3 or 4 columns: got {len(fields)}")
         try:
             judgments.append((fields[0], fields[-2], float(fields[-1])))
         except ValueError:
+            if number == 1 and fields[0] in QUERY_COLUMNS:
+                continue
             what = f"must end in a grade: got {fields[-1]!r}"
             raise malformed(path, number, what) from None
     return judgments
@@ -59,6 +59,11 @@ def _frame_judgments(frame: Any) -> list[Judgment]:
         np.asarray(frame[_column(names, accepted)]).tolist()
         for accepted in (QUERY_COLUMNS, ITEM_COLUMNS, GRADE_COLUMNS)
     ]
+    for number, row in enumerate(zip(*columns, strict=True)):
+        if any(value is None or value != value for value in row):
+            raise ValueError(
+                f"a dataframe of qrels must not hold missing values: row {number} does."
+            )
     return [(str(q), str(i), float(g)) for q, i, g in zip(*columns, strict=True)]
 
 

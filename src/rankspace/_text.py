@@ -23,7 +23,7 @@ def read_lines(path: PathLike) -> Iterator[tuple[int, str]]:
     with open_bytes(path) as stream:
         try:
             for number, line in enumerate(stream, 1):
-                if text := line.decode("utf-8").strip():
+                if text := line.decode("utf-8-sig" if number == 1 else "utf-8").strip():
                     yield number, text
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise cut_short(path, number, error) from error

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from ._judgments import check_labels, check_same_kind
 from .ranking import Ranking
 from .relevance import Relevance
 from .results import Comparison, Report, compare
 
 __all__ = ["MEASURES", "Comparison", "Measure", "Report", "compare", "evaluate", "knn_error"]
 
+LARGEST_GRADE = 900  # sums of more than 2^100 gains of this grade still fit a double
 Gain = Literal["binary", "exponential", "linear"]
 
 
@@ -63,7 +65,7 @@ def parse_measure(name: str) -> tuple[Measure, int]:
         raise ValueError(f"{name!r} needs a cut-off: write {name}@10 for the first 10 items.")
     if measure.cut == "none" and match[2]:
         raise ValueError(f"{match[1]!r} takes no cut-off: got {name!r}.")
-    return measure, int(match[2] or 0)
+    return measure, min(int(match[2] or 0), 2**62)
 
 
 def _spelled() -> list[str]:
@@ -137,15 +139,14 @@ def evaluate(
     names = measure_names(measures)
     if ties not in ("index", "mean"):
         raise ValueError(f"ties must be 'index' or 'mean': got {ties!r}.")
-    if empty != "skip" and not isinstance(empty, int | float):
+    if empty != "skip" and not isinstance(empty, Real):
         raise ValueError(f"empty must be 'skip' or a number: got {empty!r}.")
-    values = np.full((relevance.n_queries, len(names)), np.nan)
-    if isinstance(ranking, Ranking):
-        _judge(ranking, relevance, names, ties, values)
-    else:
-        _judge_blocks(ranking, relevance, names, ties, values)
+    if any(parse_measure(name)[0].gain == "exponential" for name in names):
+        _check_gains(relevance)
+    judging = _Judging(relevance, names, mean_of_ties=ties == "mean")
+    values = judging.whole(ranking) if isinstance(ranking, Ranking) else judging.blocks(ranking)
     if empty != "skip":
-        values[np.isnan(values)] = empty
+        values[judging.nothing_relevant] = empty
     return Report(
         dict(zip(names, values.T.copy(), strict=True)),
         smaller_is_better=frozenset(n for n in names if not parse_measure(n)[0].larger_is_better),
@@ -154,49 +155,146 @@ def evaluate(
     )
 
 
-def _judge_blocks(
-    blocks: Iterable[Ranking], relevance: Relevance, names: list[str], ties: str, values: np.ndarray
-) -> None:
-    start = 0
-    for block in blocks:
-        part = slice(start, start + block.n_queries)
-        start += block.n_queries
-        if start <= relevance.n_queries:
-            _judge(block, relevance.take_queries(part), names, ties, values[part])
-    if start != relevance.n_queries:
+def _check_gains(relevance: Relevance) -> None:
+    largest = relevance.positive_grades[1].max(initial=0)
+    if largest > LARGEST_GRADE:
         raise ValueError(
-            f"the blocks must hold one list for each of {relevance.n_queries} queries: got {start}."
+            f"the gain 2^grade - 1 of ndcg needs grades up to {LARGEST_GRADE}: got {largest:g}. "
+            "Use ndcg-linear, or smaller grades."
         )
 
 
-@dataclass(frozen=True)
-class _Matching:
-    """Which list belongs to each query, and which judged item each listed one is."""
+class _Judging:
+    """Scores lists of queries as they come, into a table of queries by measures."""
 
-    lists: np.ndarray
-    new_item: np.ndarray
+    def __init__(self, relevance: Relevance, names: list[str], *, mean_of_ties: bool) -> None:
+        self.relevance = relevance
+        self.names = names
+        self.specs = [parse_measure(name) for name in names]
+        self.mean_of_ties = mean_of_ties
+        self.values = np.full((relevance.n_queries, len(names)), np.nan)
+        self.states = np.zeros(relevance.n_queries, dtype=np.int64)
+
+    @property
+    def nothing_relevant(self) -> np.ndarray:
+        """Which queries a measure has nothing to find for: a mask of queries by measures."""
+        binary, graded = self.relevance.n_relevant == 0, self.relevance.n_positive == 0
+        masks = [binary if measure.gain == "binary" else graded for measure, _ in self.specs]
+        return np.stack(masks, axis=1)
+
+    def whole(self, ranking: Ranking) -> np.ndarray:
+        """Score one ranking of all queries."""
+        n_queries = self.relevance.n_queries
+        if not self._has_names(ranking) and ranking.n_queries != n_queries:
+            raise ValueError(
+                f"ranking and relevance must have the same queries: got {ranking.n_queries} lists "
+                f"and {n_queries} queries. Give both query_ids to match them by name."
+            )
+        return self.blocks([ranking])
+
+    def blocks(self, blocks: Iterable[Ranking]) -> np.ndarray:
+        """Score blocks of queries: by name if both sides have names, else in order."""
+        n_queries, start = self.relevance.n_queries, 0
+        listed = np.zeros(n_queries, dtype=bool)
+        for block in blocks:
+            queries = np.arange(start, start + block.n_queries)
+            start += block.n_queries
+            if self._has_names(block):
+                queries = _places(block.query_ids, self.relevance.query_ids)
+            elif start > n_queries:
+                continue
+            known = np.flatnonzero(queries >= 0)
+            listed[queries[known]] = True
+            self._judge(block, queries[known], known)
+        if self.relevance.query_ids is None and start != n_queries:
+            raise ValueError(
+                f"the blocks must hold one list for each of {n_queries} queries: got {start}."
+            )
+        self._judge_unlisted(np.flatnonzero(~listed))
+        self._check_lists()
+        return self.values
+
+    def _has_names(self, ranking: Ranking) -> bool:
+        return ranking.query_ids is not None and self.relevance.query_ids is not None
+
+    def _judge_unlisted(self, queries: np.ndarray) -> None:
+        if queries.size:
+            nothing = Ranking.from_pairs([], self.relevance.n_items)
+            self._judge(nothing, queries, np.full(queries.size, -1))
+
+    def _judge(self, ranking: Ranking, queries: np.ndarray, lists: np.ndarray) -> None:
+        """Score the given lists of a ranking for the given queries."""
+        from ._kernels import judge as kernels
+        from ._kernels import measures as measure_kernels
+
+        relevance = self.relevance
+        kernel_names = [kernel.py_func.__name__ for kernel in measure_kernels.KERNELS]
+        kinds = {
+            "binary": kernels.BINARY, "exponential": kernels.EXPONENTIAL, "linear": kernels.LINEAR
+        }  # fmt: skip
+        own = relevance._own_judgments
+        arguments = (
+            ranking.indptr, ranking.items, ranking.distances if self.mean_of_ties else None,
+            new_items(ranking, relevance),
+            relevance.rows, relevance.indptr, relevance.items, relevance.grades,
+            *relevance.positive_grades, relevance.own_items,
+            np.where(own >= 0, np.append(relevance.grades, np.nan)[own], np.nan),
+            relevance.n_items, relevance.n_relevant, relevance.n_irrelevant,
+            np.array([relevance.counts_background, relevance.unjudged == "irrelevant"]),
+            relevance.relevant_from,
+            np.array([kernel_names.index(measure.kernel) for measure, _ in self.specs]),
+            np.array([cut for _, cut in self.specs]),
+            np.array([kinds[measure.gain] for measure, _ in self.specs]),
+            np.diff(relevance.indptr).max(initial=0), np.diff(ranking.indptr).max(initial=0),
+            self.values, self.states,
+        )  # fmt: skip
+
+        def work(part: np.ndarray) -> None:
+            kernels.judge(queries[part], lists[part], *arguments)
+
+        _over_threads(work, queries.size, ranking.items.size)
+
+    def _check_lists(self) -> None:
+        from ._kernels.judge import INCOMPLETE, REPEATED
+
+        relevance = self.relevance
+        for query in np.flatnonzero(self.states == REPEATED)[:1]:
+            raise ValueError(
+                f"a list must not name an item twice: that of query {self._name(query)} does."
+            )
+        needing = [n for n, (m, _) in zip(self.names, self.specs, strict=True) if m.complete]
+        cut = (self.states == INCOMPLETE) & (relevance.n_relevant > 0) & bool(needing)
+        for query in np.flatnonzero(cut)[:1]:
+            raise ValueError(
+                f"{needing[0]} needs lists of all judged items: that of query {self._name(query)} "
+                f"lacks some of {relevance.n_relevant[query]} relevant and "
+                f"{relevance.n_irrelevant[query]} irrelevant ones. Rank without k=..., or ask for "
+                "measures of the top of the list."
+            )
+
+    def _name(self, query: int) -> str:
+        ids = self.relevance.query_ids
+        return str(query) if ids is None else repr(str(ids[query]))
 
 
-def _match(ranking: Ranking, relevance: Relevance) -> _Matching:
-    if ranking.query_ids is not None and relevance.query_ids is not None:
-        lists = _places(relevance.query_ids, ranking.query_ids)
-    elif ranking.n_queries != relevance.n_queries:
-        raise ValueError(
-            f"ranking and relevance must have the same queries: got {ranking.n_queries} lists and "
-            f"{relevance.n_queries} queries. Give both query_ids to match them by name."
-        )
-    else:
-        lists = np.arange(relevance.n_queries)
-    new_item = np.zeros(0, dtype=np.int64)
+def list_of(ranking: Ranking, relevance: Relevance, query: int) -> int:
+    """Which list of a ranking belongs to a query, -1 for none."""
+    if ranking.query_ids is None or relevance.query_ids is None:
+        return query
+    return int(_places(relevance.query_ids[[query]], ranking.query_ids)[0])
+
+
+def new_items(ranking: Ranking, relevance: Relevance) -> np.ndarray:
+    """Which judged item each listed one is, -1 for none; nothing if they have the same numbers."""
     if ranking.item_ids is not None and relevance.item_ids is not None:
         if not np.array_equal(ranking.item_ids, relevance.item_ids):
-            new_item = _places(ranking.item_ids, relevance.item_ids)
+            return _places(ranking.item_ids, relevance.item_ids)
     elif ranking.n_items != relevance.n_items:
         raise ValueError(
             f"ranking and relevance must have the same items: got {ranking.n_items} and "
             f"{relevance.n_items}. Give both item_ids to match them by name."
         )
-    return _Matching(lists, new_item)
+    return np.zeros(0, dtype=np.int64)
 
 
 def _places(wanted: np.ndarray, names: np.ndarray) -> np.ndarray:
@@ -205,72 +303,14 @@ def _places(wanted: np.ndarray, names: np.ndarray) -> np.ndarray:
     return np.array([place.get(name, -1) for name in wanted.tolist()], dtype=np.int64)
 
 
-def _judge(
-    ranking: Ranking, relevance: Relevance, names: list[str], ties: str, values: np.ndarray
-) -> None:
-    from ._kernels import judge as kernels
-    from ._kernels import measures as measure_kernels
-
-    matching = _match(ranking, relevance)
-    specs = [parse_measure(name) for name in names]
-    kernel_names = [kernel.py_func.__name__ for kernel in measure_kernels.KERNELS]
-    kinds = {"binary": kernels.BINARY, "exponential": kernels.EXPONENTIAL, "linear": kernels.LINEAR}
-    own = relevance._own_judgments
-    states = np.zeros(relevance.n_queries, dtype=np.int64)
-    arguments = (
-        matching.lists, ranking.indptr, ranking.items,
-        ranking.distances if ties == "mean" else None, matching.new_item,
-        relevance.rows, relevance.indptr, relevance.items, relevance.grades,
-        *relevance.positive_grades, relevance.own_items,
-        np.where(own >= 0, np.append(relevance.grades, np.nan)[own], np.nan), relevance.n_items,
-        relevance.n_relevant, relevance.n_irrelevant,
-        np.array([relevance.counts_background, relevance.unjudged == "irrelevant"]),
-        relevance.relevant_from,
-        np.array([kernel_names.index(measure.kernel) for measure, _ in specs]),
-        np.array([cut for _, cut in specs]),
-        np.array([kinds[measure.gain] for measure, _ in specs]),
-        np.diff(relevance.indptr).max(initial=0), np.diff(ranking.indptr).max(initial=0),
-        values, states,
-    )  # fmt: skip
-    for _ in _over_threads(
-        lambda queries: kernels.judge(queries, *arguments), relevance.n_queries, ranking.items.size
-    ):
-        pass
-    _check_lists(states, relevance, specs, names)
-
-
-def _over_threads(work: Any, n_queries: int, n_entries: int) -> Iterator[Any]:
+def _over_threads(work: Callable[[np.ndarray], None], n_queries: int, n_entries: int) -> None:
     """Run work on ranges of queries, in threads if there is enough of it to pay."""
     n_threads = min(os.cpu_count() or 1, n_entries // 1_000_000, n_queries)
     if n_threads < 2:
-        yield work(np.arange(n_queries))
+        work(np.arange(n_queries))
         return
     with ThreadPoolExecutor(n_threads) as pool:
-        yield from pool.map(work, np.array_split(np.arange(n_queries), n_threads))
-
-
-def _check_lists(
-    states: np.ndarray, relevance: Relevance, specs: list[tuple[Measure, int]], names: list[str]
-) -> None:
-    from ._kernels.judge import INCOMPLETE, REPEATED
-
-    def name_of(query: int) -> str:
-        return str(query) if relevance.query_ids is None else repr(str(relevance.query_ids[query]))
-
-    if (states == REPEATED).any():
-        query = int(np.flatnonzero(states == REPEATED)[0])
-        raise ValueError(
-            f"a list must not name an item twice: that of query {name_of(query)} does."
-        )
-    cut = (states == INCOMPLETE) & (relevance.n_relevant > 0)
-    needing = [n for n, (measure, _) in zip(names, specs, strict=True) if measure.complete]
-    if needing and cut.any():
-        query = int(np.flatnonzero(cut)[0])
-        raise ValueError(
-            f"{needing[0]} needs lists of all judged items: that of query {name_of(query)} lacks "
-            f"some of {relevance.n_relevant[query]} relevant and {relevance.n_irrelevant[query]} "
-            "irrelevant ones. Rank without k=..., or ask for measures of the top of the list."
-        )
+        list(pool.map(work, np.array_split(np.arange(n_queries), n_threads)))
 
 
 def knn_error(ranking: Ranking, labels: Any, k: int, *, query_labels: Any = None) -> float:
@@ -287,7 +327,7 @@ def knn_error(ranking: Ranking, labels: Any, k: int, *, query_labels: Any = None
     k : int
         Number of voters.
     query_labels : array-like of shape (n_queries,), optional
-        True class of each query; by default query ``i`` is item ``i``.
+        True class of each query; by default query ``i`` is item ``i``, and has no vote.
 
     Returns
     -------
@@ -301,18 +341,20 @@ def knn_error(ranking: Ranking, labels: Any, k: int, *, query_labels: Any = None
     >>> knn_error(ranking, ["a", "a", "b"], k=2, query_labels=["a"])
     0.0
     """
-    labels = np.asarray(labels)
-    truth = labels if query_labels is None else np.asarray(query_labels)
-    lengths = np.diff(ranking.indptr)
+    labels = check_labels(labels, "labels")
+    truth = labels if query_labels is None else check_labels(query_labels, "query_labels")
+    check_same_kind(labels, truth, "labels and query_labels")
     if labels.shape != (ranking.n_items,) or truth.shape != (ranking.n_queries,):
         raise ValueError(
             f"labels must name the class of each of {ranking.n_items} items and query_labels that "
             f"of {ranking.n_queries} queries: got shapes {labels.shape} and {truth.shape}."
         )
-    if ranking.n_queries == 0 or k < 1 or lengths.min() < k:
+    if query_labels is None:
+        ranking = _without_own(ranking)
+    shortest = np.diff(ranking.indptr).min(initial=ranking.n_items)
+    if ranking.n_queries == 0 or not 1 <= k <= shortest:
         raise ValueError(
-            f"k must be from 1 to the length of the shortest list: got k={k} and "
-            f"{lengths.min(initial=0)} items."
+            f"k must be from 1 to the length of the shortest list: got k={k} and {shortest} items."
         )
     at = ranking.indptr[:-1, None] + np.arange(k)
     classes, codes = np.unique(labels, return_inverse=True)
@@ -322,5 +364,13 @@ def knn_error(ranking: Ranking, labels: Any, k: int, *, query_labels: Any = None
     votes, sums = np.zeros(shape, dtype=np.int64), np.zeros(shape)
     np.add.at(votes, (queries, voters.ravel()), 1)
     np.add.at(sums, (queries, voters.ravel()), ranking.distances[at].ravel())
-    sums[votes < votes.max(axis=1, keepdims=True)] = np.inf
-    return float(np.mean(classes[sums.argmin(axis=1)] != truth))
+    winners = np.lexsort((sums, -votes))[:, 0]
+    return float(np.mean(classes[winners] != truth))
+
+
+def _without_own(ranking: Ranking) -> Ranking:
+    """Take item i out of list i."""
+    owner = np.repeat(np.arange(ranking.n_queries), np.diff(ranking.indptr))
+    others = ranking.items != owner
+    indptr = np.concatenate(([0], np.cumsum(np.bincount(owner[others], minlength=len(ranking)))))
+    return Ranking(indptr, ranking.items[others], ranking.distances[others], ranking.n_items)

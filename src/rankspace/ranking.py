@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ._judgments import number_by_appearance
+from ._judgments import check_ids, number_by_appearance
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,10 +44,25 @@ class Ranking:
     items: np.ndarray
     distances: np.ndarray
     n_items: int
-    query_ids: np.ndarray | None = None
-    item_ids: np.ndarray | None = None
+    query_ids: Any = None
+    item_ids: Any = None
 
     def __post_init__(self) -> None:
+        indptr = self.indptr
+        if (
+            indptr.size < 1
+            or indptr[0] != 0
+            or indptr[-1] != self.items.size
+            or (np.diff(indptr) < 0).any()
+        ):
+            raise ValueError(
+                f"indptr must rise from 0 to the number of items, {self.items.size}: got "
+                f"{indptr.tolist() if indptr.size < 10 else indptr}."
+            )
+        object.__setattr__(
+            self, "query_ids", check_ids(self.query_ids, self.n_queries, "query_ids")
+        )
+        object.__setattr__(self, "item_ids", check_ids(self.item_ids, self.n_items, "item_ids"))
         if self.items.shape != self.distances.shape or self.items.ndim != 1:
             raise ValueError(
                 f"items and distances must be 1-d and of one length: got shapes "
@@ -83,14 +98,14 @@ class Ranking:
         table = np.asarray(distances, dtype=float)
         if table.ndim != 2:
             raise ValueError(f"distances must be a matrix: got shape {table.shape}.")
+        if np.isnan(table).any():
+            raise ValueError("distances must not be NaN.")
         order = np.argsort(table, axis=1, kind="stable")
         table = np.take_along_axis(table, order, axis=1)
         listed = table < np.inf
         indptr = np.concatenate(([0], np.cumsum(listed.sum(axis=1))))
         n_items = order.shape[1]
-        return cls(
-            indptr, order[listed], table[listed], n_items, _names(query_ids), _names(item_ids)
-        )
+        return cls(indptr, order[listed], table[listed], n_items, query_ids, item_ids)
 
     @classmethod
     def from_groups(cls, distances: Any, qid: Any, *, item_ids: Any = None) -> Ranking:
@@ -124,7 +139,7 @@ class Ranking:
             )
         order = np.lexsort((values, codes))
         indptr = np.concatenate(([0], np.cumsum(np.bincount(codes))))
-        return cls(indptr, order, values[order], values.size, names, _names(item_ids))
+        return cls(indptr, order, values[order], values.size, names, item_ids)
 
     @classmethod
     def from_run(cls, run: Mapping[str, Mapping[str, float]]) -> Ranking:
@@ -162,20 +177,25 @@ class Ranking:
         )
         items = np.concatenate([np.zeros(0, np.int64), *(items for items, _ in lists)])
         distances = np.concatenate([np.zeros(0), *(distances for _, distances in lists)])
-        return cls(indptr, items, distances, n_items, _names(query_ids), _names(item_ids))
+        return cls(indptr, items, distances, n_items, query_ids, item_ids)
 
     @classmethod
     def join(cls, blocks: Sequence[Ranking]) -> Ranking:
         """Put blocks of queries over the same items one after another."""
         lengths = np.concatenate([np.diff(block.indptr) for block in blocks])
         names = [block.query_ids for block in blocks if block.query_ids is not None]
+        first = blocks[0]
+        if any(b.n_items != first.n_items or not _same(b.item_ids, first.item_ids) for b in blocks):
+            raise ValueError("blocks must rank the same items.")
+        if names and len(names) < len(blocks):
+            raise ValueError("blocks must all have names of queries, or none.")
         return cls(
             np.concatenate(([0], np.cumsum(lengths))),
             np.concatenate([block.items for block in blocks]),
             np.concatenate([block.distances for block in blocks]),
-            blocks[0].n_items,
+            first.n_items,
             np.concatenate(names) if names else None,
-            blocks[0].item_ids,
+            first.item_ids,
         )
 
     @property
@@ -224,5 +244,5 @@ class Ranking:
         return f"Ranking({self.n_queries} queries, {self.items.size} entries, {self.n_items} items)"
 
 
-def _names(ids: Any) -> np.ndarray | None:
-    return None if ids is None else np.asarray(ids).astype(str)
+def _same(a: np.ndarray | None, b: np.ndarray | None) -> bool:
+    return a is b or (a is not None and b is not None and np.array_equal(a, b))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -99,22 +99,34 @@ class Relevance:
         for name in ("rows", "indptr", "items", "own_items"):
             self._freeze(name, np.array(getattr(self, name), dtype=np.int64))
         self._freeze("grades", np.array(self.grades, dtype=np.float64))
-        self._check_own_items()
+
+    @classmethod
+    def _build(
+        cls, n_items: int, rows: Rows, own_items: Any, background: Background, **options: Any
+    ) -> Relevance:
+        """What constructors ask beyond the class: parts may lack weight or repeat a query."""
+        own = np.full(rows.rows.size, -1) if own_items is None else np.asarray(own_items)
+        if own.shape != rows.rows.shape or own.dtype.kind not in "iu":
+            raise ValueError(
+                f"query_rows must name a row of X for each of {rows.rows.size} queries: got "
+                f"{own.dtype} of shape {own.shape}."
+            )
+        if own.size and not -1 <= own.min() <= own.max() < n_items:
+            raise ValueError(
+                f"query_rows must lie from 0 to {n_items - 1}, or be -1 for no row: got "
+                f"{own.min()} to {own.max()}."
+            )
+        if np.bincount(own[own >= 0], minlength=1).max() > 1:
+            raise ValueError("query_rows must not name a row of X twice.")
+        relevance = cls(n_items, *rows, own, background, **options)
+        if relevance.n_queries and not relevance.weights.any():
+            raise ValueError("weights must not all be 0.")
+        return relevance
 
     def _freeze(self, name: str, array: np.ndarray | None) -> None:
         if array is not None:
             array.flags.writeable = False
         object.__setattr__(self, name, array)
-
-    def _check_own_items(self) -> None:
-        own = self.own_items
-        if own.shape != (self.n_queries,) or own.max(initial=-1) >= self.n_items:
-            raise ValueError(
-                f"query_rows must name a row below {self.n_items} for each of {self.n_queries} "
-                f"queries: got shape {own.shape} with maximum {own.max(initial=-1)}."
-            )
-        if np.bincount(own[own >= 0], minlength=1).max() > 1:
-            raise ValueError("query_rows must not name a row of X twice.")
 
     # ------------------------------------------------------------------ constructors
 
@@ -146,8 +158,8 @@ class Relevance:
         array([2])
         """
         rows = rows_of_labels(y, query_labels)
-        own = np.arange(rows.items.size) if query_labels is None else _separate(rows)
-        return cls(rows.items.size, *rows, own, "irrelevant", unjudged, **options)
+        own = np.arange(rows.items.size) if query_labels is None else None
+        return cls._build(rows.items.size, rows, own, "irrelevant", unjudged=unjudged, **options)
 
     @classmethod
     def from_lists(
@@ -203,8 +215,7 @@ class Relevance:
             n_items = n_queries
             query_rows = np.arange(n_queries) if query_rows is None else query_rows
         rows = rows_of_triples(*triples_of_lists(relevant, irrelevant), n_queries, n_items)
-        own = _separate(rows) if query_rows is None else query_rows
-        return cls(n_items, *rows, own, "unjudged", unjudged, **options)
+        return cls._build(n_items, rows, query_rows, "unjudged", unjudged=unjudged, **options)
 
     @classmethod
     def from_qrels(
@@ -251,6 +262,8 @@ class Relevance:
         (array([1]), array([2]))
         """
         judgments = judgments_of(qrels)
+        if query_ids is None and isinstance(qrels, Mapping):
+            query_ids = qrels.keys()
         queries = Names(query_ids, (query for query, _, _ in judgments), "query")
         items = Names(item_ids, (item for _, item, _ in judgments), "item")
         if unknown == "drop":
@@ -263,10 +276,10 @@ class Relevance:
             np.array([grade for _, _, grade in judgments], dtype=float),
             queries.array.size,
             items.array.size,
+            (queries.array, items.array),
         )
-        options |= {"query_ids": queries.array, "item_ids": items.array}
-        own = _separate(rows) if query_rows is None else query_rows
-        return cls(items.array.size, *rows, own, "unjudged", unjudged, **options)
+        options |= {"query_ids": queries.array, "item_ids": items.array, "unjudged": unjudged}
+        return cls._build(items.array.size, rows, query_rows, "unjudged", **options)
 
     @classmethod
     def from_groups(
@@ -299,9 +312,9 @@ class Relevance:
         (array(['7', '9'], dtype='<U21'), array([1, 1]))
         """
         rows, names = rows_of_groups(grades, qid)
-        own = _separate(rows)
-        options["query_ids"] = names
-        return cls(rows.items.size, *rows, own, "absent", unjudged, **options)
+        return cls._build(
+            rows.items.size, rows, None, "absent", unjudged=unjudged, query_ids=names, **options
+        )
 
     # ------------------------------------------------------------------ sizes
 
@@ -321,7 +334,7 @@ class Relevance:
     @property
     def queries_are_rows(self) -> bool:
         """Whether every query is a row of ``X``."""
-        return self.n_queries > 0 and bool((self.own_items >= 0).all())
+        return bool((self.own_items >= 0).all())
 
     @property
     def has_lists(self) -> bool:
@@ -341,10 +354,15 @@ class Relevance:
         return self._count(self.grades >= self.relevant_from)
 
     @cached_property
+    def n_positive(self) -> np.ndarray:
+        """Number of items of each query with a grade above 0, itself left out."""
+        return self._count(self.grades > 0)
+
+    @cached_property
     def n_irrelevant(self) -> np.ndarray:
         """Number of items of each query that count as irrelevant, itself left out."""
         if self.counts_background:
-            return self.n_items - (self.own_items >= 0) - self.n_relevant
+            return _frozen(self.n_items - (self.own_items >= 0) - self.n_relevant)
         irrelevant = self.grades < self.relevant_from
         if self.unjudged == "irrelevant":
             irrelevant |= np.isnan(self.grades)
@@ -359,7 +377,7 @@ class Relevance:
         if grades.size and (grades != grades[0]).any():
             rows = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
             grades = grades[np.lexsort((-grades, rows))]
-        return indptr, grades
+        return _frozen(indptr), _frozen(grades)
 
     @property
     def trainable(self) -> np.ndarray:
@@ -371,7 +389,7 @@ class Relevance:
         before = np.concatenate(([0], np.cumsum(judged)))
         counts = np.diff(before[self.indptr])[self.rows]
         own = self._own_judgments
-        return counts - np.where(own >= 0, np.append(judged, False)[own], False)
+        return _frozen(counts - np.where(own >= 0, np.append(judged, False)[own], False))
 
     @cached_property
     def _own_judgments(self) -> np.ndarray:
@@ -463,6 +481,8 @@ class Relevance:
         query_of[self.own_items] = np.arange(self.n_queries)
         queries = query_of[picked]
         own = np.flatnonzero(queries >= 0)
+        if np.sum(query_of >= 0) < self.n_queries:
+            raise ValueError("relevance that repeats a query cannot be split by rows of X.")
         separate = self._pick(queries[own], np.full(own.size, -1))
         return replace(separate._take_items(picked), own_items=own)
 
@@ -487,9 +507,9 @@ class Relevance:
         )
 
 
-def _separate(rows: Rows) -> np.ndarray:
-    """Own items of queries that are no rows of ``X``."""
-    return np.full(rows.rows.size, -1)
+def _frozen(array: np.ndarray) -> np.ndarray:
+    array.flags.writeable = False
+    return array
 
 
 def _unless_repeated(ids: np.ndarray | None, picked: np.ndarray) -> np.ndarray | None:

@@ -14,7 +14,7 @@ from . import __version__, _page, _svg
 from ._files import write_text
 from ._page import count, measure_label, number, section, signed, text
 from ._text import PathLike
-from .measures import _match
+from .measures import list_of, new_items
 from .ranking import Ranking
 from .relevance import Relevance
 from .results import Comparison, Report, _same_queries, compare
@@ -293,16 +293,15 @@ class _Lists:
     def of(self, query: int, side: int) -> tuple[np.ndarray, list[str], np.ndarray]:
         """Items (-1 if unknown to relevance), names and distances, as `evaluate` reads them."""
         ranking, relevance = self.study.rankings[side], self.study.relevance
-        matching = _match(ranking, relevance)
-        at = int(matching.lists[query])
+        at, number = list_of(ranking, relevance, query), new_items(ranking, relevance)
         if at < 0:
             return np.zeros(0, dtype=np.int64), [], np.zeros(0)
         items, distances = ranking[at]
         names = np.array(ranking.ids(at), dtype=object)
         if ranking.item_ids is None and relevance.item_ids is not None:
             names = relevance.item_ids[items].astype(object)
-        if matching.new_item.size:
-            items = matching.new_item[items]
+        if number.size:
+            items = number[items]
         kept = (items < 0) | (items != relevance.own_items[query])
         return items[kept], names[kept].tolist(), distances[kept]
 

@@ -53,7 +53,7 @@ class _Table:
         form = forms.get(Path(path).suffix)
         if form is None:
             raise ValueError(f"the file must end in one of {', '.join(forms)}: got {path}.")
-        return write_text(path, form() + "\n")
+        return write_text(path, form().rstrip("\n") + "\n")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -142,7 +142,7 @@ class Report(_Table):
             return []
         if len(set(left_out.values())) == 1 and len(left_out) == len(self.values):
             n = next(iter(left_out.values()))
-            return [f"{n} of {self.n_queries} queries left out: nothing relevant to find."]
+            return [f"{n} of {self.n_queries} queries left out: nothing to find or to compare."]
         parts = ", ".join(f"{n} by {name}" for name, n in left_out.items())
         return [f"of {self.n_queries} queries left out, nothing to find or to compare: {parts}."]
 
@@ -184,9 +184,10 @@ class Comparison(_Table):
         """All numbers as plain Python objects."""
         return {
             name: {
-                "before": self.before[name], "after": self.after[name],
-                "difference": self.difference[name], "low": self.interval[name][0],
-                "high": self.interval[name][1], "p_value": self.p_value[name],
+                "before": _plain(self.before[name]), "after": _plain(self.after[name]),
+                "difference": _plain(self.difference[name]),
+                "low": _plain(self.interval[name][0]), "high": _plain(self.interval[name][1]),
+                "p_value": self.p_value[name],
                 "n_queries": self.n_queries[name],
                 "larger_is_better": name not in self.smaller_is_better,
             }
@@ -240,6 +241,10 @@ def compare(before: Report, after: Report, *, random_state: int = 0) -> Comparis
             f"{', '.join(after.values)}."
         )
     order = _same_queries(before, after)
+    weights = np.ones(before.n_queries) if before.weights is None else before.weights
+    others = np.ones(after.n_queries) if after.weights is None else after.weights
+    if not np.array_equal(weights, others[order]):
+        raise ValueError("the reports must weight the queries alike: their weights differ.")
     columns: dict[str, dict[str, Any]] = {f: {} for f in Comparison.__dataclass_fields__}
     del columns["smaller_is_better"]
     for name in names:
@@ -247,13 +252,12 @@ def compare(before: Report, after: Report, *, random_state: int = 0) -> Comparis
         counted = ~np.isnan(a) & ~np.isnan(b)
         if not counted.any():
             raise ValueError(f"no query counts for {name} in both reports.")
-        weights = np.ones(a.size) if before.weights is None else before.weights
-        a, b, weights = a[counted], b[counted], weights[counted]
-        columns["before"][name] = _mean(a, weights)
-        columns["after"][name] = _mean(b, weights)
-        columns["difference"][name] = _mean(b - a, weights)
-        columns["interval"][name] = _interval(b - a, weights, random_state)
-        columns["p_value"][name] = _p_value(b - a, weights, random_state)
+        a, b, w = a[counted], b[counted], weights[counted]
+        columns["before"][name] = _mean(a, w)
+        columns["after"][name] = _mean(b, w)
+        columns["difference"][name] = _mean(b - a, w)
+        columns["interval"][name] = _interval(b - a, w, random_state)
+        columns["p_value"][name] = _p_value(b - a, w, random_state)
         columns["n_queries"][name] = int(counted.sum())
     return Comparison(**columns, smaller_is_better=before.smaller_is_better)
 

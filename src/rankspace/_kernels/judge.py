@@ -7,6 +7,7 @@ from .measures import measure
 from .ties import expected_measure
 
 BINARY, EXPONENTIAL, LINEAR = 0, 1, 2  # what a relevant item gains: 1, 2^grade - 1, grade
+LOG_2 = np.log(2.0)
 COMPLETE, INCOMPLETE, REPEATED = 0, 1, 2  # what a list holds: all that counts, less, an item twice
 
 
@@ -14,38 +15,41 @@ COMPLETE, INCOMPLETE, REPEATED = 0, 1, 2  # what a list holds: all that counts, 
 def gain(grade, kind):
     """Gain of a grade."""
     if kind == EXPONENTIAL:
-        return 2.0**grade - 1.0
+        return np.expm1(grade * LOG_2)
     return grade if kind == LINEAR else 1.0
 
 
 @njit(cache=True, nogil=True)
-def scan(items, new_item, own, slots, grades, keep, level, found, grade, place):
+def scan(items, new_item, own, stamp, seen, slots, grades, keep, level, found, grade, place):
     """Find the items of positive grade in one list.
 
     Items that do not count are passed over: the query's own, unjudged ones if they are ignored.
     ``keep`` says whether items outside the row and unjudged items of the row count. Writes the
     position and grade of what it finds, and the position of each entry of the list, 0 if passed
-    over, unless ``place`` is None.
+    over, unless ``place`` is None. Items seen are marked with ``stamp``.
 
-    Returns (number found, number of irrelevant items, whether an item stands there twice).
+    Returns (number found, number of irrelevant items, number of these that are known, whether an
+    item stands there twice).
     """
-    n_found, n_relevant, position = 0, 0, 0
+    n_found, n_relevant, n_unknown, position = 0, 0, 0, 0
     repeated = False
     for i in range(items.size):
         if place is not None:
             place[i] = 0
         item = new_item[items[i]] if new_item.size else items[i]
-        slot = slots[item] if item >= 0 else 0
-        if item >= 0 and item == own:
-            continue
-        value = 0.0
+        slot, value = 0, 0.0
+        if item >= 0:
+            repeated |= seen[item] == stamp
+            seen[item] = stamp
+            slot = slots[item]
+            if item == own:
+                continue
         if slot == 0:
             if not keep[0]:
                 continue
+            n_unknown += item < 0
         else:
-            repeated |= slot < 0
-            slots[item] = -abs(slot)
-            value = grades[abs(slot) - 1]
+            value = grades[slot - 1]
             if np.isnan(value):
                 if not keep[1]:
                     continue
@@ -57,7 +61,8 @@ def scan(items, new_item, own, slots, grades, keep, level, found, grade, place):
             found[n_found], grade[n_found] = position, value
             n_found += 1
             n_relevant += value >= level
-    return n_found, position - n_relevant, repeated
+    n_other = position - n_relevant
+    return n_found, n_other, n_other - n_unknown, repeated
 
 
 @njit(cache=True, nogil=True)
@@ -128,11 +133,11 @@ def judge(
 ):  # fmt: skip
     """Write the measures of some queries into ``values``, and what their lists hold.
 
-    Queries with nothing relevant are left as they are. ``lists`` names the list of each query,
+    Queries with nothing relevant are left as they are. ``lists`` names the list of each of them,
     -1 if it has none; ``new_item`` renumbers listed items (-1: unknown) unless it is empty. With
     ``distances`` a measure is the mean over all orders of ties, with None they stand as listed.
     """
-    slots = np.zeros(n_items, dtype=np.int32)
+    slots, seen = np.zeros(n_items, dtype=np.int32), np.full(n_items, -1, dtype=np.int64)
     found, positions = np.empty(longest_row, np.int64), np.empty(longest_row, np.int64)
     grade, gains, ideal = np.empty(longest_row), np.empty(longest_row), np.empty(longest_row)
     if distances is None:
@@ -141,14 +146,15 @@ def judge(
         place = np.empty(longest_list, np.int64)
         starts, sizes = np.empty(longest_list, np.int64), np.empty(longest_list, np.int64)
         groups, group_gains = np.empty((3, longest_row), np.int64), np.empty(longest_row)
-    for q in queries:
+    for number in range(queries.size):
+        q, name = queries[number], lists[number]
         first, last = row_indptr[rows[q]], row_indptr[rows[q] + 1]
-        begin, end = (indptr[lists[q]], indptr[lists[q] + 1]) if lists[q] >= 0 else (0, 0)
+        begin, end = (indptr[name], indptr[name + 1]) if name >= 0 else (0, 0)
         for j in range(first, last):
             slots[row_items[j]] = j - first + 1
-        n_found, n_other, repeated = scan(
-            items[begin:end], new_item, own_items[q], slots, row_grades[first:last], keep, level,
-            found, grade, place,
+        n_found, n_other, n_known, repeated = scan(
+            items[begin:end], new_item, own_items[q], q, seen, slots, row_grades[first:last], keep,
+            level, found, grade, place,
         )  # fmt: skip
         for j in range(first, last):
             slots[row_items[j]] = 0
@@ -156,7 +162,7 @@ def judge(
         if repeated:
             states[q] = REPEATED
             continue
-        if n_listed < n_relevant[q] or n_other < n_irrelevant[q]:
+        if n_listed < n_relevant[q] or n_known < n_irrelevant[q]:
             states[q] = INCOMPLETE
         if distances is not None:
             mark_ties(distances[begin:end], place, starts, sizes)
