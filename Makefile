@@ -3,6 +3,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 # The data folder beside a checkout, where there is one.
 export RANKSPACE_DATA ?= $(wildcard $(abspath ../shared/data))
+BENCHMARKS ?= evaluate imports letor search
 SOURCES := pyproject.toml $(shell find src -name '*.py' -o -name py.typed)
 
 .PHONY: demo test lint docs benchmarks matrix clean
@@ -22,8 +23,11 @@ docs: $(VENV)/.installed-docs
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
 benchmarks: $(VENV)/.installed-dev
-	$(BIN)/python -m pip install --quiet ir-measures
-	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check ir-measures
+	for name in $(BENCHMARKS); do \
+		$(BIN)/python benchmarks/$$name.py --json benchmarks/results/$$name.json || exit 1; \
+	done
+	$(BIN)/python benchmarks/write_readme.py
 
 # The whole suite under every interpreter of PYTHONS, and under the oldest packages we support.
 matrix:

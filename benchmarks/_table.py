@@ -42,16 +42,20 @@ def machine() -> dict[str, Any]:
     return {"processor": model, "cores": os.cpu_count(), "versions": versions}
 
 
+def markdown(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """A table whose numbers have three digits."""
+    lines = [list(header), ["---", *["---:"] * (len(header) - 1)]]
+    lines += [[f"{v:.3g}" if isinstance(v, float) else str(v) for v in row] for row in rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
 def publish(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """Print a Markdown table, and write it with the machine to the path after --json."""
     parser = argparse.ArgumentParser(description=title)
     parser.add_argument("--json", type=Path, help="also write the numbers to this file")
     options = parser.parse_args()
-    lines = [header, ["---", *["---:"] * (len(header) - 1)]]
-    lines += [[f"{v:.4g}" if isinstance(v, float) else str(v) for v in row] for row in rows]
     print(f"\n## {title}\n")
-    for line in lines:
-        print("| " + " | ".join(line) + " |")
+    print(markdown(header, rows))
     where = machine()
     versions = ", ".join(f"{name} {number}" for name, number in where["versions"].items())
     print(f"\n{where['processor']}, {where['cores']} cores; {versions}")

@@ -1,17 +1,13 @@
 """How much faster is read_letor than scikit-learn's reader, on a file of 100 MB?
 
-Run: python benchmarks/letor.py [--megabytes 100] [--repeats 3] [--json PATH]
 The file looks like MSLR-WEB: 136 features, whole and 6-digit numbers, about 120 rows a query.
 Both readers run in this process on the same file; the best of the repeats counts.
 """
 
 from __future__ import annotations
 
-import argparse
 import gzip
-import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
@@ -21,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import sklearn
+from _table import publish
 from sklearn.datasets import load_svmlight_file
 
 from rankspace.datasets import read_letor
 
-N_FEATURES = 136
+N_FEATURES, MEGABYTES, REPEATS = 136, 100, 3
 FIRST_CALL = (
     "import sys, time; from rankspace.datasets import read_letor; start = time.perf_counter(); "
     "read_letor(sys.argv[1]); print(time.perf_counter() - start)"
@@ -99,36 +95,18 @@ def measure(path: Path, packed: Path, cache: Path, repeats: int) -> dict[str, fl
     return best_times(readers, repeats) | first
 
 
-def table(seconds: dict[str, float], megabytes: float) -> str:
-    lines = ["| reader | seconds | MB/s | times scikit-learn |", "| --- | --- | --- | --- |"]
-    for name, value in seconds.items():
-        rival = seconds["scikit-learn, .gz" if ".gz" in name else "scikit-learn"]
-        lines.append(f"| {name} | {value:.2f} | {megabytes / value:.0f} | {rival / value:.1f} |")
-    return "\n".join(lines)
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--megabytes", type=float, default=100)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path, packed = Path(folder, "data.txt"), Path(folder, "data.txt.gz")
-        n_rows = write_file(path, options.megabytes)
+        n_rows = write_file(path, MEGABYTES)
         packed.write_bytes(gzip.compress(path.read_bytes(), compresslevel=6))
-        seconds = measure(path, packed, Path(folder, "cache"), options.repeats)
-    print(table(seconds, options.megabytes))
-    if options.json:
-        machine = {
-            "cores": len(os.sched_getaffinity(0)),
-            "processor": platform.machine(),
-            "python": platform.python_version(),
-            "numpy": np.__version__,
-            "scikit-learn": sklearn.__version__,
-        }
-        result = {"megabytes": options.megabytes, "rows": n_rows, "seconds": seconds}
-        options.json.write_text(json.dumps(result | {"machine": machine}, indent=2) + "\n")
+        seconds = measure(path, packed, Path(folder, "cache"), REPEATS)
+    rows: list[list[Any]] = []
+    for name, value in seconds.items():
+        other = seconds["scikit-learn, .gz" if ".gz" in name else "scikit-learn"]
+        rows.append([name, value, MEGABYTES / value, other / value])
+    title = f"Reading {MEGABYTES} MB of learning-to-rank text, {n_rows:,} rows"
+    publish(title, ["reader", "seconds", "MB/s", "times scikit-learn"], rows)
 
 
 if __name__ == "__main__":

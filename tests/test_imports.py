@@ -15,6 +15,7 @@ PACKAGE = Path(rankspace.__file__).parent
 LAYERS = [
     {"_kernels", "_text", "_files", "_tables", "_progress"},
     {"_qrels", "_judgments"},
+    {"_judgment_table"},
     {"relevance", "ranking"},
     {"results", "_space"},
     {"measures", "search", "datasets"},
