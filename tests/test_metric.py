@@ -59,7 +59,7 @@ def test_a_transformer_that_is_not_affine_is_refused():
 
 
 def test_sparse_points_are_mapped_without_a_dense_copy(rng):
-    X = scipy.sparse.random_array((20, 50), density=0.1, format="csr", rng=rng)
+    X = scipy.sparse.csr_array(rng.random((20, 50)) * (rng.random((20, 50)) < 0.1))
     metric = LinearMetric(rng.normal(size=(3, 50)))
     np.testing.assert_allclose(metric.transform(X), metric.transform(X.toarray()))
 
