@@ -11,12 +11,14 @@ if TYPE_CHECKING:
     from .baselines import Euclidean
     from .measures import Comparison, Report, compare, evaluate, knn_error
     from .metric import BilinearMetric, LinearMetric, load_metric
+    from .mlr import MLR, RobustMLR
     from .ranking import Ranking
     from .relevance import Relevance
     from .report import write_report
     from .search import Index
 
 __all__ = [
+    "MLR",
     "BaseRanker",
     "BilinearMetric",
     "Comparison",
@@ -26,6 +28,7 @@ __all__ = [
     "Ranking",
     "Relevance",
     "Report",
+    "RobustMLR",
     "compare",
     "datasets",
     "evaluate",
@@ -35,6 +38,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "MLR": "mlr",
     "BaseRanker": "_base",
     "BilinearMetric": "metric",
     "Comparison": "results",
@@ -44,6 +48,7 @@ _HOMES = {
     "Ranking": "ranking",
     "Relevance": "relevance",
     "Report": "results",
+    "RobustMLR": "mlr",
     "compare": "results",
     "evaluate": "measures",
     "knn_error": "measures",

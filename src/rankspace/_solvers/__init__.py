@@ -1,0 +1,1 @@
+"""Solvers: NumPy, SciPy and kernels; no estimator, file or printer."""

@@ -1,0 +1,69 @@
+"""Where a metric may lie: the positive semi-definite cone, or the non-negative diagonals."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg
+
+
+class PSDCone:
+    """Positive semi-definite matrices."""
+
+    def __init__(self, d: int) -> None:
+        self.identity = np.eye(d)
+
+    def restrict(self, psi: np.ndarray) -> np.ndarray:
+        """What of a feature difference acts on the cone."""
+        return psi
+
+    def split(self, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Non-negative eigenvalues of A and their directions, one a column."""
+        # eigh reads one triangle only; rounding made the two differ.
+        values, vectors = scipy.linalg.eigh((A + A.T) / 2, driver="evd", check_finite=False)
+        kept = values > 0
+        return values[kept], vectors[:, kept]
+
+    def project(self, A: np.ndarray) -> np.ndarray:
+        """The nearest point of the cone."""
+        values, vectors = self.split(A)
+        return (vectors * values) @ vectors.T
+
+    def largest(self, A: np.ndarray) -> float:
+        """The smallest t with ``A <= t I``."""
+        last = len(A) - 1
+        values = scipy.linalg.eigh(
+            (A + A.T) / 2, eigvals_only=True, subset_by_index=(last, last), check_finite=False
+        )
+        return float(values[0])
+
+    def components(self, W: np.ndarray) -> np.ndarray:
+        """L with ``W = L'L``, largest directions first; one zero row for W = 0."""
+        values, vectors = self.split(W)
+        kept = values > values.max(initial=0) * 1e-12
+        L = (vectors[:, kept] * np.sqrt(values[kept])).T[::-1]
+        return np.ascontiguousarray(L) if len(L) else np.zeros((1, len(W)))
+
+
+class DiagonalCone:
+    """Diagonal matrices without negative entries, as vectors."""
+
+    def __init__(self, d: int) -> None:
+        self.identity = np.ones(d)
+
+    def restrict(self, psi: np.ndarray) -> np.ndarray:
+        """What of a feature difference acts on the cone."""
+        return np.diag(psi).copy()
+
+    def project(self, A: np.ndarray) -> np.ndarray:
+        """The nearest point of the cone."""
+        return np.maximum(A, 0)
+
+    def largest(self, A: np.ndarray) -> float:
+        """The smallest t with ``A <= t I``."""
+        return float(A.max())
+
+    def components(self, W: np.ndarray) -> np.ndarray:
+        """L with ``diag(W) = L'L``, the rows of features without weight left out."""
+        L = np.diag(np.sqrt(W))[np.argsort(-W, kind="stable")]
+        kept = L.any(axis=1)
+        return L[kept] if kept.any() else np.zeros((1, W.size))

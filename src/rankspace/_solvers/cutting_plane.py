@@ -1,0 +1,86 @@
+"""The 1-slack cutting plane with a certificate."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .admm import PlaneProblem
+from .ranking_loss import Plane
+
+
+class SolverResult(NamedTuple):
+    """What a solver found, and the reason to trust it."""
+
+    W: np.ndarray
+    objective: float
+    gap: float
+    n_iter: int
+    converged: bool
+    history: list[dict[str, float]]
+
+
+def cutting_plane(
+    find_plane: Callable[[np.ndarray], Plane],
+    problem: PlaneProblem,
+    start: np.ndarray,
+    *,
+    tol: float,
+    max_iter: int,
+    callback: Callable[[dict[str, float]], Any] = lambda row: None,
+) -> SolverResult:
+    """Minimise ``reg(W) + C xi(W)``, xi the slack of the most violated rankings.
+
+    Each round asks for the most violated rankings at W, which give the true slack of W and so an
+    upper bound; solving over all planes so far gives the next W and, by duality, a lower bound.
+
+    Parameters
+    ----------
+    find_plane : callable
+        The most violated rankings at a point of the cone.
+    problem : PlaneProblem
+        Regulariser, cone, C and the planes so far.
+    start : ndarray
+        First point.
+    tol : float
+        Stop when (upper - lower) / C is at most this: a loss, as the measures are.
+    max_iter : int
+        Rounds at most.
+    callback : callable, optional
+        Given each row of the history.
+
+    Returns
+    -------
+    SolverResult
+        With the best point met, its true objective, and the gap.
+    """
+    C, begin = problem.C, time.perf_counter()
+    W, best, upper, lower = start, start, np.inf, 0.0
+    history: list[dict[str, float]] = []
+    slack, n_inner = 0.0, 0
+    for _ in range(max_iter):
+        plane = find_plane(W)
+        violation = max(0.0, plane.delta - float(np.sum(problem.cone.restrict(plane.psi) * W)))
+        value = problem.regularizer.value(W) + C * violation
+        if value < upper:
+            best, upper = W, value
+        gap = (upper - lower) / C
+        history.append(
+            {
+                "upper": upper, "lower": lower, "gap": gap, "violation": violation, "slack": slack,
+                "n_constraints": problem.n_planes, "inner_iterations": n_inner,
+                "seconds": time.perf_counter() - begin,
+            }
+        )  # fmt: skip
+        callback(history[-1])
+        if gap <= tol:
+            break
+        problem.add(plane.psi, plane.delta)
+        inner = problem.solve(C * max(0.1 * tol, 0.1 * gap))
+        W, slack, n_inner = inner.W, inner.slack, inner.n_iter
+        lower = max(lower, inner.lower)
+    gap = (upper - lower) / C
+    return SolverResult(best, upper, gap, len(history), gap <= tol, history)

@@ -1,0 +1,69 @@
+"""The inner problem with a (2,1)-norm: three blocks that agree on one matrix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .admm import PlaneProblem, Trace
+from .simplex_qp import simplex_qp
+
+
+class TraceAndGroups(Trace):
+    """tr(W) + weight times the sum of the lengths of the columns of W."""
+
+    def __init__(self, cone: Any, weight: float) -> None:
+        super().__init__(cone)
+        self.weight = weight
+
+    def value(self, W: np.ndarray) -> float:
+        return super().value(W) + self.weight * float(np.linalg.norm(W, axis=0).sum())
+
+
+class GroupSparseProblem(PlaneProblem):
+    """As `PlaneProblem`, with a block V for the (2,1)-norm.
+
+    The candidate is the block of Z on the columns that V keeps: it is positive semi-definite, and
+    exactly zero elsewhere.
+    """
+
+    def __init__(self, cone: Any, regularizer: TraceAndGroups, C: float) -> None:
+        super().__init__(cone, regularizer, C)
+        self.V = np.zeros_like(self.Z)
+        self.U_groups = np.zeros_like(self.Z)
+        self.Y = np.zeros_like(self.Z)
+
+    def _candidate(self) -> np.ndarray:
+        kept = self.V.any(axis=0)
+        return self.Z * np.outer(kept, kept)
+
+    def _step(self) -> None:
+        rho, Z = self.rho, self.Z
+        centre, curvature = self.regularizer.proximal(Z - self.U, rho)
+        linear = curvature * (self.psi @ centre.ravel() - self.delta)
+        self.alpha = simplex_qp(self.gram, linear, self.C, self.alpha)
+        W = centre + self._combination() / curvature
+        target = Z - self.U_groups
+        lengths = rho * np.linalg.norm(target, axis=0)
+        kept = lengths > self.regularizer.weight
+        self.V = target * np.where(
+            kept, 1 - self.regularizer.weight / np.where(kept, lengths, 1), 0
+        )
+        # What the shrinkage took: a subgradient of the norm, so its columns are short enough.
+        self.Y = rho * (target - self.V)
+        self.Z = self.cone.project((W + self.V + self.U + self.U_groups) / 2)
+        self.U = self.U + W - self.Z
+        self.U_groups = self.U_groups + self.V - self.Z
+        primal = np.hypot(np.linalg.norm(W - self.Z), np.linalg.norm(self.V - self.Z))
+        self._balance(float(primal), float(np.sqrt(2) * rho * np.linalg.norm(self.Z - Z)))
+
+    def _balance(self, primal: float, dual: float) -> None:
+        rho = self.rho
+        super()._balance(primal, dual)
+        self.U_groups = self.U_groups * (rho / self.rho)
+
+    def _lower(self) -> float:
+        # <Y, W> <= weight * |W|_{2,1} for every W, so the norm is at least the inner product.
+        pull = self._combination() - (self.Y + self.Y.T) / 2
+        return float(self.alpha @ self.delta) / max(1.0, self.cone.largest(pull))

@@ -1,0 +1,197 @@
+"""One round of MLR: the most violated rankings of all queries, summed into one plane.
+
+A round is a sum over blocks of queries, `RankingLoss.local_step`, and one `RankingLoss.update` of
+what the blocks give; blocks depend on nothing but the data and the metric.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from ..measures import parse_measure
+from ..relevance import Relevance
+
+ORACLE_MEASURES = ("auc", "p", "knn", "map", "mrr", "ndcg", "ndcg-mlr")
+
+
+class Sums(NamedTuple):
+    """What a block gives: ``Q' A X``, the column sums of ``A``, and the sum of the losses."""
+
+    cross: np.ndarray
+    columns: np.ndarray
+    loss: float
+
+
+class Plane(NamedTuple):
+    """Mean loss and mean feature difference of the most violated rankings."""
+
+    psi: np.ndarray
+    delta: float
+
+
+def discounts_of(kernel: str, size: int) -> np.ndarray:
+    """Discounts of positions 1, 2, ...: of the MLR paper for ``ndcg_mlr``, else the standard."""
+    positions = np.arange(1, size + 1, dtype=float)
+    if kernel == "ndcg_mlr":
+        return 1 / np.log2(np.maximum(positions, 2))
+    return 1 / np.log2(positions + 1)
+
+
+class RankingLoss:
+    """The loss of rankings of ``X`` under a measure, for queries that can teach something.
+
+    Parameters
+    ----------
+    X, Q : ndarray of shape (n_items, n_features) and (n_queries, n_features)
+        Items and queries, centred and scaled.
+    relevance : Relevance
+        Who is relevant to whom.
+    measure : str
+        A measure with an oracle.
+    queries : ndarray of int
+        The queries to learn from.
+    max_memory : int
+        Working memory of a round in MiB.
+    """
+
+    def __init__(
+        self, X: np.ndarray, Q: np.ndarray, relevance: Relevance, measure: str,
+        queries: np.ndarray, max_memory: int,
+    ) -> None:  # fmt: skip
+        from .._kernels.measures import KERNELS
+
+        spec, self.cut = parse_measure(measure)
+        names = [kernel.py_func.__name__ for kernel in KERNELS]
+        self.X, self.Q, self.relevance = X, Q, relevance
+        self.code = names.index(spec.kernel)
+        self.queries = queries
+        self.max_memory = max_memory
+        longest = int((relevance.n_relevant + relevance.n_irrelevant)[queries].max())
+        self.discounts = discounts_of(spec.kernel, longest + 1)
+        self.in_full = relevance.counts_background
+        self._lists = None if self.in_full else _judged_lists(relevance)
+
+    # ------------------------------------------------------------------ the round
+
+    def plane(self, components: np.ndarray, queries: np.ndarray | None = None) -> Plane:
+        """The most violated rankings under a metric, of all queries or of some."""
+        queries = self.queries if queries is None else queries
+        weights = self.relevance.weights[queries]
+        scales = np.zeros(self.relevance.n_queries)
+        scales[queries] = weights / weights.sum()
+        state = (self._embed(self.X, components), self._embed(self.Q, components), scales)
+        steps = (
+            lambda block=block: self.local_step(block, state) for block in self.blocks(queries)
+        )
+        return self.update(_in_threads(steps))
+
+    def blocks(self, queries: np.ndarray) -> list[np.ndarray]:
+        """Queries in parts whose work fits the memory."""
+        entries = self.max_memory * 2**20 // (40 * _n_threads())
+        if self.in_full:
+            size = max(1, min(256, entries // len(self.X)))
+            return [queries[start : start + size] for start in range(0, queries.size, size)]
+        assert self._lists is not None
+        ends = np.cumsum(np.diff(self._lists.indptr)[queries]) // max(entries, 1)
+        return np.split(queries, np.flatnonzero(np.diff(ends)) + 1)
+
+    def local_step(self, block: np.ndarray, state: tuple[np.ndarray, ...]) -> Sums:
+        """Rank for each query of a block, violate, and sum up."""
+        return (self._all_items if self.in_full else self._judged_items)(block, *state)
+
+    def update(self, parts: Iterable[Sums]) -> Plane:
+        """Add up blocks, in their order, and close the sum.
+
+        With weights A that sum to 0 for each query, the sum over q and x of
+        ``-A[q, x] (q - x)(q - x)'`` is ``Q'AX + X'A'Q - X' diag(column sums of A) X``.
+        """
+        d = self.X.shape[1]
+        cross, columns, loss = np.zeros((d, d)), np.zeros(len(self.X)), 0.0
+        for part in parts:
+            cross += part.cross
+            columns += part.columns
+            loss += part.loss
+        own = self.X.T @ (columns.astype(self.X.dtype)[:, None] * self.X)
+        return Plane(cross + cross.T - own, float(loss))
+
+    def _embed(self, points: np.ndarray, components: np.ndarray) -> np.ndarray:
+        return points @ components.T.astype(points.dtype)
+
+    # ------------------------------------------------------------------ blocks
+
+    def _all_items(
+        self, block: np.ndarray, items: np.ndarray, queries: np.ndarray, scales: np.ndarray
+    ) -> Sums:
+        from .._kernels.violations import violate_all
+
+        relevance = self.relevance
+        distances = queries[block] @ items.T
+        distances *= -2
+        distances += np.einsum("ij,ij->i", items, items)
+        order = np.argsort(distances, axis=1)
+        weights = np.empty_like(distances)
+        loss = violate_all(
+            block, order, np.take_along_axis(distances, order, axis=1), relevance.rows,
+            relevance.indptr, relevance.items, relevance.grades, relevance.own_items,
+            relevance.unjudged == "irrelevant", relevance.relevant_from, self.code, self.cut,
+            self.discounts, scales, weights,
+        )  # fmt: skip
+        return Sums(self.Q[block].T @ (weights @ self.X), weights.sum(axis=0, dtype=float), loss)
+
+    def _judged_items(
+        self, block: np.ndarray, items: np.ndarray, queries: np.ndarray, scales: np.ndarray
+    ) -> Sums:
+        from .._kernels.violations import pair_distances, violate_lists
+
+        assert self._lists is not None
+        lists = self._lists[block]
+        owner = np.repeat(np.arange(block.size), np.diff(lists.indptr))
+        distances, weights = np.empty(owner.size), np.empty(owner.size)
+        pair_distances(queries[block], items, owner, lists.indices, distances)
+        order = np.lexsort((distances, owner))
+        flags = (lists.data[order] >= self.relevance.relevant_from).astype(np.int8)
+        loss = violate_lists(
+            block, lists.indptr.astype(np.int64), distances[order], flags, self.code, self.cut,
+            self.discounts, scales, weights,
+        )  # fmt: skip
+        shape = (block.size, len(self.X))
+        table = scipy.sparse.csr_array((weights, lists.indices[order], lists.indptr), shape=shape)
+        return Sums(self.Q[block].T @ (table @ self.X), table.sum(axis=0), loss)
+
+
+def _judged_lists(relevance: Relevance) -> Any:
+    """Judged items of each query, its own left out, with their grades."""
+    shape = (relevance.indptr.size - 1, relevance.n_items)
+    grades = np.where(np.isnan(relevance.grades), 0.0, relevance.grades)
+    kept = ~np.isnan(relevance.grades) | (relevance.unjudged == "irrelevant")
+    rows = np.repeat(np.arange(shape[0]), np.diff(relevance.indptr))
+    table = scipy.sparse.csr_array((grades[kept], (rows[kept], relevance.items[kept])), shape=shape)
+    table = table[relevance.rows]
+    owner = np.repeat(np.arange(relevance.n_queries), np.diff(table.indptr))
+    others = table.indices != relevance.own_items[owner]
+    indptr = np.concatenate(([0], np.cumsum(np.bincount(owner[others], minlength=table.shape[0]))))
+    return scipy.sparse.csr_array((table.data[others], table.indices[others], indptr), table.shape)
+
+
+def _n_threads() -> int:
+    return os.cpu_count() or 1
+
+
+def _in_threads(steps: Iterable[Any]) -> Iterable[Sums]:
+    """Run steps in threads, a few ahead, and give their results in order."""
+    from threadpoolctl import threadpool_limits
+
+    with ThreadPoolExecutor(_n_threads()) as pool, threadpool_limits(1, "blas"):
+        waiting: list[Any] = []
+        for step in steps:
+            waiting.append(pool.submit(step))
+            if len(waiting) > _n_threads():
+                yield waiting.pop(0).result()
+        for future in waiting:
+            yield future.result()

@@ -1,0 +1,48 @@
+"""The cutting plane over random batches of queries: no certificate."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from .admm import PlaneProblem
+from .cutting_plane import SolverResult
+from .ranking_loss import Plane
+
+
+def sampled_cutting_plane(
+    find_plane: Callable[[np.ndarray], Plane],
+    problem: PlaneProblem,
+    start: np.ndarray,
+    *,
+    tol: float,
+    max_iter: int,
+) -> SolverResult:
+    """Cut by planes of samples until a fresh sample is violated by no more than the planes' slack.
+
+    Bounds of different samples do not bound the problem of all queries; they are not given.
+    """
+    W, slack, n_inner = start, 0.0, 0
+    history: list[dict[str, float]] = []
+    begin = time.perf_counter()
+    converged = False
+    for _ in range(max_iter):
+        plane = find_plane(W)
+        violation = max(0.0, plane.delta - float(np.sum(problem.cone.restrict(plane.psi) * W)))
+        history.append(
+            {
+                "upper": np.nan, "lower": np.nan, "gap": violation - slack, "violation": violation,
+                "slack": slack, "n_constraints": problem.n_planes, "inner_iterations": n_inner,
+                "seconds": time.perf_counter() - begin,
+            }
+        )  # fmt: skip
+        converged = problem.n_planes > 0 and violation <= slack + tol
+        if converged:
+            break
+        problem.add(plane.psi, plane.delta)
+        inner = problem.solve(0.1 * tol * problem.C)
+        W, slack, n_inner = inner.W, inner.slack, inner.n_iter
+    objective = problem.regularizer.value(W) + problem.C * history[-1]["violation"]
+    return SolverResult(W, objective, history[-1]["gap"], len(history), converged, history)

@@ -1,0 +1,383 @@
+"""Metric learning to rank: structural SVMs over rankings (McFee and Lanckriet, 2010)."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state, check_scalar
+from threadpoolctl import threadpool_limits
+
+from ._base import BaseRanker
+from ._solvers.admm import Frobenius, PlaneProblem, Trace
+from ._solvers.cones import DiagonalCone, PSDCone
+from ._solvers.cutting_plane import SolverResult, cutting_plane
+from ._solvers.group_sparse import GroupSparseProblem, TraceAndGroups
+from ._solvers.ranking_loss import ORACLE_MEASURES, Plane, RankingLoss
+from ._solvers.sampled import sampled_cutting_plane
+from ._solvers.subgradient import projected_subgradient
+from .measures import parse_measure
+from .metric import LinearMetric
+from .relevance import Relevance
+
+
+class Scaled(NamedTuple):
+    """Items and queries from their centre, in units of the root mean squared distance."""
+
+    X: np.ndarray
+    Q: np.ndarray
+    scale: float
+
+
+def scale_data(X: np.ndarray, relevance: Relevance, queries: np.ndarray | None) -> Scaled:
+    """Centre and scale by one number, so that C means the same on any data."""
+    mean = X.mean(axis=0, dtype=np.float64)
+    scale = float(np.sqrt(2 * X.var(axis=0, dtype=np.float64).sum()))
+    if scale == 0:
+        raise ValueError("X must have rows that differ: all are equal.")
+
+    def scaled(points: np.ndarray) -> np.ndarray:
+        return (np.subtract(points, mean, dtype=np.float64) / scale).astype(points.dtype)
+
+    items = scaled(X)
+    return Scaled(items, items[relevance.own_items] if queries is None else scaled(queries), scale)
+
+
+class MLR(BaseRanker):
+    """Metric learning to rank by a structural SVM over rankings.
+
+    Learns the positive semi-definite matrix W that minimises ``tr(W) + C xi``, where xi is the mean
+    over queries of the largest margin violation by any ranking, the margin of a ranking being its
+    loss under the chosen measure. The most violated rankings are found exactly, and the answer is
+    certified: the objective lies within ``C tol`` of the best there is.
+
+    Parameters
+    ----------
+    C : float, default=1000.0
+        Weight of the violations, in the paper's scale, on data divided by the root mean squared
+        distance of two items. If it is too small the best metric is zero, and a warning says so.
+    measure : str, default="map"
+        ``auc``, ``p@k``, ``knn@k``, ``map``, ``mrr``, ``ndcg``, ``ndcg@k``, ``ndcg-mlr`` or
+        ``ndcg-mlr@k``. NDCG is optimised in its binary form.
+    tol : float, default=0.01
+        Stop when (upper bound - lower bound) / C is at most this.
+    max_iter : int, default=200
+        Rounds at most. If they do not suffice a warning names the gap.
+    constraint : {"psd", "diagonal"}, default="psd"
+        The whole cone, or one weight a feature.
+    regularizer : {"trace", "frobenius"}, default="trace"
+        tr(W), or half the squared Frobenius distance from the prior (from zero without one).
+    prior : None, "identity" or array-like of shape (n_features, n_features), default=None
+        What to stay near, with ``regularizer="frobenius"``. "identity" is a multiple of it, chosen
+        by the training queries; an array is a Mahalanobis matrix on the data as given.
+    batch_size : int, optional
+        Draw so many queries anew each round. Bounds are then of a sample: there is no certificate,
+        and the gap of the last round stands in ``history_`` as it is.
+    n_components : int, optional
+        Keep the leading directions of the answer only.
+    solver : {"admm", "subgradient"}, default="admm"
+        The inner solver; "subgradient" is the paper's own, for reference.
+    max_memory : int, default=512
+        Working memory of a round in MiB.
+    random_state : int, RandomState or None, default=None
+        Seed of the batches.
+
+    Attributes
+    ----------
+    metric_ : LinearMetric
+        The learned metric.
+    components_ : ndarray of shape (n_components, n_features)
+        L with ``W = L'L``, on the data as given.
+    objective_ : float
+        Objective of the answer, on scaled data.
+    gap_ : float
+        (Upper - lower bound) / C.
+    n_iter_ : int
+        Rounds.
+    history_ : list of dict
+        Bounds, violation, slack, number of constraints, inner iterations and seconds a round.
+    scale_ : float
+        What the data were divided by.
+
+    Notes
+    -----
+    A round costs two products of n_queries x n_items x n_features and a sort of the items for each
+    query; the inner solver an eigenvalue problem of size n_features a step. Memory is O(n_items
+    n_features + rounds n_features^2) beside ``max_memory``.
+
+    References
+    ----------
+    B. McFee and G. Lanckriet, Metric learning to rank, ICML 2010.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> from rankspace import MLR
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = MLR(measure="auc").fit(scale(X), y)
+    >>> bool(model.score(scale(X), y) > 0.95)
+    True
+    """
+
+    def __init__(
+        self,
+        C: float = 1000.0,
+        *,
+        measure: str = "map",
+        tol: float = 0.01,
+        max_iter: int = 200,
+        constraint: str = "psd",
+        regularizer: str = "trace",
+        prior: Any = None,
+        batch_size: int | None = None,
+        n_components: int | None = None,
+        solver: str = "admm",
+        max_memory: int = 512,
+        random_state: Any = None,
+    ) -> None:
+        self.C = C
+        self.measure = measure
+        self.tol = tol
+        self.max_iter = max_iter
+        self.constraint = constraint
+        self.regularizer = regularizer
+        self.prior = prior
+        self.batch_size = batch_size
+        self.n_components = n_components
+        self.solver = solver
+        self.max_memory = max_memory
+        self.random_state = random_state
+
+    def _learn(
+        self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
+    ) -> LinearMetric:
+        self._check_params(X.shape[1])
+        taught = self._trainable(relevance)
+        data = scale_data(X, relevance, queries)
+        loss = RankingLoss(data.X, data.Q, relevance, self.measure, taught, self.max_memory)
+        # Waking threads costs more than they bring to the small products of the inner solver.
+        with threadpool_limits(1 if X.shape[1] <= 512 else None, "blas"):
+            result = self._solve(loss, data)
+        self._warn(result)
+        self.scale_ = data.scale
+        return self._store(result, X.dtype)
+
+    def _check_params(self, n_features: int) -> None:
+        check_scalar(self.C, "C", Real, min_val=0, include_boundaries="neither")
+        check_scalar(self.tol, "tol", Real, min_val=0, include_boundaries="neither")
+        check_scalar(self.max_iter, "max_iter", Integral, min_val=1)
+        for name in ("batch_size", "n_components", "max_memory"):
+            if getattr(self, name) is not None:
+                check_scalar(getattr(self, name), name, Integral, min_val=1)
+        check_oracle(self.measure)
+        check_choice(self.constraint, "constraint", ("psd", "diagonal"))
+        check_choice(self.regularizer, "regularizer", ("trace", "frobenius"))
+        check_choice(self.solver, "solver", ("admm", "subgradient"))
+        if self.prior is not None and self.regularizer != "frobenius":
+            raise ValueError("prior needs regularizer='frobenius': the trace pulls towards zero.")
+
+    # ------------------------------------------------------------------ solving
+
+    def _solve(self, loss: RankingLoss, data: Scaled) -> SolverResult:
+        self._cone = (PSDCone if self.constraint == "psd" else DiagonalCone)(data.X.shape[1])
+        regularizer = self._regularizer(loss, data.scale)
+        start = regularizer.prior if self.regularizer == "frobenius" else 0 * self._cone.identity
+        if self.solver == "subgradient":
+            problem = PlaneProblem(self._cone, regularizer, self.C)
+            return projected_subgradient(
+                self._plane(loss), problem, start, tol=self.tol, max_iter=self.max_iter
+            )
+        return self._cut(loss, PlaneProblem(self._cone, regularizer, self.C), start)
+
+    def _cut(self, loss: RankingLoss, problem: PlaneProblem, start: np.ndarray) -> SolverResult:
+        if self.batch_size is None or self.batch_size >= loss.queries.size:
+            return cutting_plane(
+                self._plane(loss), problem, start, tol=self.tol, max_iter=self.max_iter
+            )
+        random = check_random_state(self.random_state)
+
+        def sampled_plane(W: np.ndarray) -> Plane:
+            sample = random.choice(loss.queries, self.batch_size, replace=False)
+            return loss.plane(self._cone.components(W), np.sort(sample))
+
+        return sampled_cutting_plane(
+            sampled_plane, problem, start, tol=self.tol, max_iter=self.max_iter
+        )
+
+    def _plane(self, loss: RankingLoss) -> Callable[[np.ndarray], Plane]:
+        return lambda W: loss.plane(self._cone.components(W))
+
+    def _regularizer(self, loss: RankingLoss, scale: float) -> Any:
+        if self.regularizer == "trace":
+            return Trace(self._cone)
+        return Frobenius(self._cone, self._prior_matrix(loss, scale))
+
+    def _prior_matrix(self, loss: RankingLoss, scale: float) -> np.ndarray:
+        identity = self._cone.identity
+        if self.prior is None:
+            return 0 * identity
+        if isinstance(self.prior, str):
+            check_choice(self.prior, "prior", ("identity",))
+            return best_multiple(self._plane(loss), self._cone) * identity
+        d = len(identity)
+        W = np.asarray(self.prior, dtype=float)
+        if W.shape != (d, d) or not np.allclose(W, W.T):
+            raise ValueError(f"prior must be a symmetric matrix of size {d}: got shape {W.shape}.")
+        return self._cone.restrict(W) * scale**2
+
+    # ------------------------------------------------------------------ the answer
+
+    def _warn(self, result: SolverResult) -> None:
+        if not result.converged and self.batch_size is None:
+            warnings.warn(
+                f"{type(self).__name__} stopped after {result.n_iter} rounds with a gap of "
+                f"{result.gap:.3g}, above tol={self.tol}. Raise max_iter or tol.",
+                ConvergenceWarning, stacklevel=5,
+            )  # fmt: skip
+        if not result.W.any():
+            warnings.warn(
+                f"the best metric at C={self.C} is zero, under which all items are equally near. "
+                "Use a larger C, or a prior.",
+                ConvergenceWarning, stacklevel=5,
+            )  # fmt: skip
+
+    def _store(self, result: SolverResult, dtype: Any) -> LinearMetric:
+        self.objective_ = result.objective
+        self.gap_ = result.gap
+        self.n_iter_ = result.n_iter
+        self.history_ = result.history
+        components = self._cone.components(result.W)[: self.n_components] / self.scale_
+        parameters = {"method": type(self).__name__, "measure": self.measure, "C": float(self.C)}
+        return LinearMetric(components.astype(dtype), parameters=parameters)
+
+
+class RobustMLR(MLR):
+    """Group-sparse metric learning to rank: whole features are left out.
+
+    Minimises ``tr(W) + sparsity * |W|_{2,1} + C xi``, the norm being the sum of the lengths of the
+    columns of W. Rows and columns of features that are left out are exactly zero.
+
+    Parameters
+    ----------
+    C : float, default=1000.0
+        Weight of the violations; see `MLR`.
+    sparsity : float, default=1.0
+        Weight lambda of the (2,1)-norm.
+    measure : str, default="map"
+        As for `MLR`.
+    tol : float, default=0.01
+        Stop when (upper bound - lower bound) / C is at most this.
+    max_iter : int, default=200
+        Rounds at most.
+    batch_size : int, optional
+        Draw so many queries anew each round; without a certificate.
+    n_components : int, optional
+        Keep the leading directions of the answer only.
+    max_memory : int, default=512
+        Working memory of a round in MiB.
+    random_state : int, RandomState or None, default=None
+        Seed of the batches.
+
+    Attributes
+    ----------
+    support_ : ndarray of int
+        The features that are kept.
+    metric_, components_, objective_, gap_, n_iter_, history_, scale_
+        As for `MLR`.
+
+    Notes
+    -----
+    Costs as `MLR`.
+
+    References
+    ----------
+    D. Lim, B. McFee and G. Lanckriet, Robust structural metric learning, ICML 2013.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> from rankspace import RobustMLR
+    >>> X, y = load_wine(return_X_y=True)
+    >>> noise = np.random.default_rng(0).normal(size=(len(X), 20))
+    >>> model = RobustMLR(measure="auc", sparsity=3.0).fit(np.c_[scale(X), noise], y)
+    >>> bool(model.support_.size < 33)
+    True
+    """
+
+    def __init__(
+        self,
+        C: float = 1000.0,
+        *,
+        sparsity: float = 1.0,
+        measure: str = "map",
+        tol: float = 0.01,
+        max_iter: int = 200,
+        batch_size: int | None = None,
+        n_components: int | None = None,
+        max_memory: int = 512,
+        random_state: Any = None,
+    ) -> None:
+        self.C = C
+        self.sparsity = sparsity
+        self.measure = measure
+        self.tol = tol
+        self.max_iter = max_iter
+        self.batch_size = batch_size
+        self.n_components = n_components
+        self.max_memory = max_memory
+        self.random_state = random_state
+
+    constraint = "psd"
+    regularizer = "trace"
+    prior = None
+    solver = "admm"
+
+    def _check_params(self, n_features: int) -> None:
+        super()._check_params(n_features)
+        check_scalar(self.sparsity, "sparsity", Real, min_val=0)
+
+    def _solve(self, loss: RankingLoss, data: Scaled) -> SolverResult:
+        self._cone = PSDCone(data.X.shape[1])
+        regularizer = TraceAndGroups(self._cone, self.sparsity)
+        problem = GroupSparseProblem(self._cone, regularizer, self.C)
+        return self._cut(loss, problem, 0 * self._cone.identity)
+
+    def _store(self, result: SolverResult, dtype: Any) -> LinearMetric:
+        metric = super()._store(result, dtype)
+        self.support_ = np.flatnonzero(result.W.any(axis=0))
+        # Factors of a matrix with zero rows have zero columns up to rounding only.
+        components = metric.components.copy()
+        components[:, np.setdiff1d(np.arange(len(result.W)), self.support_)] = 0
+        return LinearMetric(components, parameters=metric.parameters)
+
+
+def check_choice(value: Any, name: str, choices: tuple[str, ...]) -> None:
+    """Raise unless a parameter is one of its choices."""
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(choices)}: got {value!r}.")
+
+
+def check_oracle(measure: str) -> None:
+    """Raise unless there is an oracle for a measure."""
+    parse_measure(measure)
+    check_choice(measure.split("@")[0], "measure", ORACLE_MEASURES)
+
+
+def best_multiple(find_plane: Callable[[np.ndarray], Plane], cone: Any) -> float:
+    """The multiple of the identity with the smallest violation, which is convex in it."""
+    from scipy.optimize import minimize_scalar
+
+    def violation(log_c: float) -> float:
+        W = np.exp(log_c) * cone.identity
+        plane = find_plane(W)
+        return plane.delta - float(np.sum(cone.restrict(plane.psi) * W))
+
+    found = minimize_scalar(violation, bounds=(-5, 12), method="bounded", options={"maxiter": 25})
+    return float(np.exp(found.x))

@@ -1,0 +1,311 @@
+"""MLR and R-MLR: certified, and equal to what another solver finds."""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_wine
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from rankspace import MLR, Euclidean, Relevance, RobustMLR
+from rankspace._solvers.cones import PSDCone
+from rankspace._solvers.ranking_loss import RankingLoss
+from rankspace._solvers.simplex_qp import simplex_qp
+from rankspace.datasets import make_matching
+
+ALL = ["auc", "p@3", "knn@3", "map", "mrr", "ndcg@3", "ndcg", "ndcg-mlr@3", "ndcg-mlr"]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@parametrize_with_checks([MLR(max_iter=20), RobustMLR(max_iter=20)])
+def test_scikit_learn_conventions(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def wine():
+    X, y = load_wine(return_X_y=True)
+    return (X - X.mean(axis=0)) / X.std(axis=0), y
+
+
+def small_problem(seed):
+    """At most 12 points of two or three classes in at most 8 dimensions, already of unit scale."""
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(7, 13)), int(rng.integers(2, 9))
+    y = rng.permutation(np.arange(n) % int(rng.integers(2, 4)))
+    X = rng.normal(size=(n, d)) + rng.normal(size=(3, d))[y]
+    X -= X.mean(axis=0)
+    return X / np.sqrt(2 * X.var(axis=0).sum()), y
+
+
+def fit(model, X, y):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(X, y)
+
+
+@pytest.mark.parametrize("measure", ALL)
+@pytest.mark.parametrize("seed", range(2))
+def test_optimum_is_that_of_an_independent_solver(measure, seed):
+    cp = pytest.importorskip("cvxpy", reason="cvxpy is not installed")
+    import mlr_reference as reference
+
+    X, y = small_problem(seed)
+    C = [30.0, 300.0][seed % 2]
+    queries = reference.queries_of(X, Relevance.from_labels(y), measure)
+    expected, _, _ = reference.solve(queries, X.shape[1], C, cp.trace)
+    model = fit(MLR(C, measure=measure, tol=1e-6, max_iter=2000), X, y)
+    assert model.gap_ <= 1e-6
+    assert model.objective_ == pytest.approx(expected, rel=1e-3)
+    true, _ = reference.objective(model.get_mahalanobis_matrix(), queries, C, np.trace)
+    assert true == pytest.approx(model.objective_, rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("variant", ["diagonal", "frobenius", "prior", "groups"])
+def test_variants_against_an_independent_solver(variant, seed):
+    cp = pytest.importorskip("cvxpy", reason="cvxpy is not installed")
+    import mlr_reference as reference
+
+    X, y = small_problem(seed)
+    d, C = X.shape[1], 100.0
+    queries = reference.queries_of(X, Relevance.from_labels(y), "map")
+    prior = 3 * np.eye(d)
+    options = {"measure": "map", "tol": 1e-6, "max_iter": 2000}
+    psd = {"constraints": lambda W: [W >> 0]}
+    model, regularizer, constraints = {
+        "diagonal": (
+            MLR(C, constraint="diagonal", **options), cp.trace,
+            {"constraints": lambda W: [cp.diag(cp.diag(W)) == W, cp.diag(W) >= 0]},
+        ),
+        "frobenius": (
+            MLR(C, regularizer="frobenius", **options), lambda W: cp.sum_squares(W) / 2, psd
+        ),
+        "prior": (
+            MLR(C, regularizer="frobenius", prior=prior, **options),
+            lambda W: cp.sum_squares(W - prior) / 2, psd,
+        ),
+        "groups": (
+            RobustMLR(C, sparsity=2.0, **options),
+            lambda W: cp.trace(W) + 2 * cp.sum(cp.norm(W, 2, axis=0)), psd,
+        ),
+    }[variant]  # fmt: skip
+    expected, _, _ = reference.solve(queries, d, C, regularizer, **constraints)
+    assert fit(model, X, y).objective_ == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize("measure", ALL)
+def test_plane_is_a_subgradient(measure, wine):
+    """The violation is convex in W; its slope is minus psi."""
+    X, y = wine
+    X = X / np.sqrt(2 * X.shape[1])
+    rng = np.random.default_rng(0)
+    loss = RankingLoss(X, X, Relevance.from_labels(y), measure, np.arange(len(X)), 64)
+    factor = 3 * rng.normal(size=(13, 13))
+    W, E = factor.T @ factor, rng.normal(size=(13, 13))
+    E = 1e-6 * (E + E.T)
+
+    def violation(W):
+        plane = loss.plane(np.linalg.cholesky(W).T)
+        return plane.delta - np.sum(W * plane.psi)
+
+    slope = (violation(W + E) - violation(W - E)) / 2
+    assert slope == pytest.approx(-np.sum(E * loss.plane(factor).psi), rel=1e-4, abs=1e-12)
+
+
+def test_blocks_threads_and_lists_give_the_same_plane(wine):
+    X, y = wine
+    n = np.arange(len(X))
+    everything = Relevance.from_labels(y)
+    relevant = [np.flatnonzero((y == y[i]) & (n != i)) for i in n]
+    irrelevant = [np.flatnonzero(y != y[i]) for i in n]
+    judged = Relevance.from_lists(relevant, irrelevant, unjudged="ignore")
+    L = np.eye(13)
+    planes = [
+        RankingLoss(X, X, relevance, "map", n, memory).plane(L)
+        for relevance in (everything, judged)
+        for memory in (1, 64)
+    ]
+    for plane in planes[1:]:
+        np.testing.assert_allclose(plane.psi, planes[0].psi, atol=1e-12)
+        assert plane.delta == pytest.approx(planes[0].delta)
+
+
+def test_bounds_close_and_the_metric_helps(wine):
+    X, y = wine
+    model = MLR(measure="map").fit(X, y)
+    rows = model.history_
+    assert model.gap_ <= 0.01
+    assert all(row["lower"] <= rows[-1]["upper"] + 1e-9 for row in rows)
+    assert (np.diff([row["upper"] for row in rows]) <= 0).all()
+    assert (np.diff([row["lower"] for row in rows]) >= 0).all()
+    assert model.score(X, y) > Euclidean().fit(X, y).score(X, y) + 0.05
+
+
+def test_scale_and_place_of_the_data_do_not_matter(wine):
+    X, y = wine
+    reference = MLR(100.0, measure="auc").fit(X, y)
+    moved = MLR(100.0, measure="auc").fit(1000 * X + 5, y)
+    assert moved.objective_ == pytest.approx(reference.objective_, rel=1e-6)
+    W, moved_W = reference.get_mahalanobis_matrix(), moved.get_mahalanobis_matrix()
+    np.testing.assert_allclose(moved_W * 1e6, W, atol=1e-4 * np.abs(W).max())
+
+
+def test_subgradient_reaches_the_same_objective(wine):
+    X, y = wine
+    models = [MLR(100.0, measure="auc", solver=s).fit(X, y) for s in ("admm", "subgradient")]
+    assert models[1].objective_ == pytest.approx(models[0].objective_, abs=2 * 0.01 * 100)
+    assert models[1].gap_ <= 0.01
+
+
+def test_robust_metric_is_zero_outside_its_support(wine):
+    X, y = wine
+    noise = np.random.default_rng(0).normal(size=(len(X), 30))
+    model = RobustMLR(measure="auc", sparsity=3.0).fit(np.c_[X, noise], y)
+    outside = np.setdiff1d(np.arange(43), model.support_)
+    W = model.get_mahalanobis_matrix()
+    assert outside.size > 10
+    assert not W[outside].any()
+    assert not W[:, outside].any()
+    assert W[model.support_].any(axis=1).all()
+
+
+def test_sparsity_zero_is_mlr(wine):
+    X, y = wine
+    plain, robust = (
+        model.fit(X, y).objective_
+        for model in (MLR(measure="auc", tol=1e-4), RobustMLR(measure="auc", sparsity=0, tol=1e-4))
+    )
+    assert robust == pytest.approx(plain, abs=2 * 1e-4 * 1000)
+
+
+def test_single_precision(wine):
+    X, y = wine
+    double = MLR(measure="map").fit(X, y)
+    single = MLR(measure="map").fit(X.astype(np.float32), y)
+    assert single.components_.dtype == np.float32
+    assert single.objective_ == pytest.approx(double.objective_, abs=2 * 0.01 * 1000)
+
+
+def test_separate_queries_and_weights(wine):
+    X, y = wine
+    relevance = Relevance.from_labels(y, query_labels=y[:40])
+    model = MLR(measure="auc").fit(X, relevance, queries=X[:40] + 0.1)
+    assert model.gap_ <= 0.01
+    only_first = replace(relevance, weights=np.arange(40) < 20)
+    part = MLR(measure="auc").fit(X, only_first, queries=X[:40] + 0.1)
+    same = MLR(measure="auc").fit(X, relevance.take_queries(range(20)), queries=X[:20] + 0.1)
+    assert part.objective_ == pytest.approx(same.objective_, abs=2 * 0.01 * 1000)
+
+
+def test_unjudged_pairs_are_ignored():
+    matching = make_matching(400, random_state=0)
+    model = MLR(measure="auc").fit(matching.X, matching.relevance, queries=matching.queries)
+    before = Euclidean().fit(matching.X, matching.relevance, queries=matching.queries)
+    scores = [
+        m.score(matching.X, matching.relevance, queries=matching.queries) for m in (before, model)
+    ]
+    assert scores[1] > scores[0] + 0.1
+
+
+def test_batches_are_seeded_and_have_no_certificate(wine):
+    X, y = wine
+    a, b = (MLR(measure="auc", batch_size=30, random_state=0).fit(X, y) for _ in range(2))
+    np.testing.assert_array_equal(a.components_, b.components_)
+    assert np.isnan(a.history_[-1]["lower"])
+    assert a.score(X, y) > 0.9
+
+
+def test_identity_prior_stays_near_a_multiple_of_it(wine):
+    X, y = wine
+    options = {"regularizer": "frobenius", "prior": "identity", "measure": "auc"}
+    W = MLR(1e-6, **options).fit(X, y).get_mahalanobis_matrix()
+    np.testing.assert_allclose(W, W[0, 0] * np.eye(13), atol=1e-4 * W[0, 0])
+    assert MLR(100.0, **options).fit(X, y).score(X, y) > Euclidean().fit(X, y).score(X, y)
+
+
+def test_leading_directions_only(wine):
+    X, y = wine
+    full = MLR(measure="auc").fit(X, y)
+    part = MLR(measure="auc", n_components=2).fit(X, y)
+    np.testing.assert_array_equal(part.components_, full.components_[:2])
+    lengths = np.linalg.norm(full.components_, axis=1)
+    assert (np.diff(lengths) <= 0).all()
+
+
+def test_grid_search(wine):
+    X, y = wine
+    cv = KFold(2, shuffle=True, random_state=0)
+    search = GridSearchCV(MLR(measure="auc"), {"C": [0.001, 100.0]}, cv=cv, error_score="raise")
+    with pytest.warns(ConvergenceWarning, match="the best metric at C=0.001 is zero"):
+        search.fit(X, y)
+    assert search.best_params_ == {"C": 100.0}
+
+
+def test_a_zero_metric_does_not_pass_silently(wine):
+    with pytest.warns(ConvergenceWarning, match="Use a larger C, or a prior"):
+        MLR(0.01, measure="p@3").fit(*wine)
+
+
+def test_stopping_early_names_the_gap(wine):
+    with pytest.warns(ConvergenceWarning, match=r"stopped after 3 rounds with a gap of 0\.\d+"):
+        MLR(measure="map", max_iter=3).fit(*wine)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (MLR(C=0), "C == 0, must be > 0"),
+        (MLR(tol=-1), "tol == -1, must be > 0"),
+        (MLR(measure="r@3"), "one of auc, p, knn, map, mrr, ndcg, ndcg-mlr: got 'r'"),
+        (MLR(measure="maq"), "measure must be one of"),
+        (MLR(constraint="low"), "constraint must be one of psd, diagonal: got 'low'"),
+        (MLR(prior="identity"), "prior needs regularizer='frobenius'"),
+        (MLR(regularizer="frobenius", prior="pca"), "prior must be one of identity: got 'pca'"),
+        (MLR(regularizer="frobenius", prior=np.eye(2)), r"of size 13: got shape \(2, 2\)"),
+        (RobustMLR(sparsity=-1), "sparsity == -1, must be >= 0"),
+    ],
+)  # fmt: skip
+def test_bad_parameters(model, message, wine):
+    with pytest.raises(ValueError, match=message):
+        model.fit(*wine)
+
+
+def test_equal_rows_are_refused():
+    with pytest.raises(ValueError, match="X must have rows that differ: all are equal"):
+        MLR().fit(np.ones((4, 2)), [0, 0, 1, 1])
+
+
+def test_projection_is_the_nearest_semidefinite_matrix(rng):
+    A = rng.normal(size=(5, 5))
+    A = A + A.T
+    cone = PSDCone(5)
+    P = cone.project(A)
+    assert np.linalg.eigvalsh(P).min() >= -1e-12
+    L = cone.components(P)
+    np.testing.assert_allclose(L.T @ L, P, atol=1e-12)
+    for _ in range(50):
+        B = rng.normal(size=(5, 5))
+        assert np.linalg.norm(A - P) <= np.linalg.norm(A - B.T @ B) + 1e-12
+    assert cone.largest(A) == pytest.approx(np.linalg.eigvalsh(A)[-1])
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.integers(0, 2**32), st.integers(1, 12), st.integers(1, 12), st.floats(-3, 3))
+def test_small_quadratic_program_meets_its_conditions(seed, m, rank, log_C):
+    """Optimal if no weight could move to a smaller gradient; the slack has gradient 0."""
+    rng = np.random.default_rng(seed)
+    factor = rng.normal(size=(m, rank)) * np.logspace(0, -4, rank)
+    H, b, C = factor @ factor.T, rng.normal(size=m), 10.0**log_C
+    a = simplex_qp(H, b, C, np.zeros(m))
+    gradient = H @ a + b
+    level = min(0.0, gradient.min())
+    assert a.min() >= 0
+    assert a.sum() <= C * (1 + 1e-12)
+    lost = a @ (gradient - level) + max(C - a.sum(), 0.0) * -level
+    assert lost <= 1e-9 * C * (1 + np.abs(H).max() * C)
