@@ -9,7 +9,14 @@ import pytest
 import sklearn
 from sklearn.base import clone
 from sklearn.datasets import load_iris
-from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score, train_test_split
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    StratifiedKFold,
+    cross_val_score,
+    train_test_split,
+)
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -32,7 +39,6 @@ class Weighted(BaseRanker):
         self.weight = weight
 
     def _learn(self, X, relevance, queries):
-        self._trainable(relevance)
         scales = np.ones(X.shape[1], dtype=X.dtype)
         scales[0] = self.weight
         return LinearMetric(np.diag(scales))
@@ -169,7 +175,8 @@ def test_grid_search_over_a_pipeline(iris):
     X = np.c_[1000 * np.random.default_rng(0).random(len(X)), X]
     for target in (y, Relevance.from_labels(y)):
         pipeline = make_pipeline(StandardScaler(), Weighted())
-        search = GridSearchCV(pipeline, {"weighted__weight": [0.0, 1.0]}, error_score="raise")
+        grid, cv = {"weighted__weight": [0.0, 1.0]}, KFold(5, shuffle=True, random_state=0)
+        search = GridSearchCV(pipeline, grid, cv=cv, error_score="raise")
         search.fit(X, target)
         assert search.best_params_ == {"weighted__weight": 0.0}
         assert search.score(X, target) > 0.8
@@ -177,10 +184,31 @@ def test_grid_search_over_a_pipeline(iris):
 
 def test_splitters_take_relevance(iris):
     X, y = iris
-    both = [cross_val_score(Euclidean(), X, t, cv=3) for t in (y, Relevance.from_labels(y))]
+    cv = KFold(3, shuffle=True, random_state=0)
+    both = [cross_val_score(Euclidean(), X, t, cv=cv) for t in (y, Relevance.from_labels(y))]
     np.testing.assert_allclose(*both)
+    assert (both[0] < 1).all()
     train, test, relevance, held_out = train_test_split(X, Relevance.from_labels(y), random_state=0)
     assert (relevance.n_items, held_out.n_items) == (len(train), len(test))
+
+
+def test_stratified_folds_want_the_labels(iris):
+    X, y = iris
+    with pytest.raises(TypeError, match="take the labels in place of a Relevance"):
+        next(StratifiedKFold(3).split(X, Relevance.from_labels(y)))
+
+
+def test_a_score_that_means_nothing_is_told(iris, caplog):
+    X, y = iris
+    Euclidean().fit(X, y).score(X[:50], y[:50])
+    assert "no query has something relevant and something irrelevant" in caplog.text
+
+
+def test_the_metric_can_be_pickled_with_its_user(iris):
+    X, y = iris
+    neighbours = KNeighborsClassifier(metric=Weighted(2.0).fit(X, y).get_metric()).fit(X, y)
+    copy = pickle.loads(pickle.dumps(neighbours))
+    np.testing.assert_array_equal(copy.predict(X[:9]), neighbours.predict(X[:9]))
 
 
 def test_search_with_separate_queries_points_to_tune(iris):

@@ -4,6 +4,7 @@ import io
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,6 +22,11 @@ def files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name, content in {"qrels": QRELS, "run": RUN, "better": BETTER}.items():
         (tmp_path / name).write_text(content)
+    (tmp_path / "text.npy").write_text("1 2 3")
+    np.save("nan.npy", np.array([[np.nan]]))
+    np.save("line.npy", np.arange(3.0))
+    np.save("words.npy", np.array([["a"]]))
+    np.save("pickle.npy", np.array([[object()]]), allow_pickle=True)
     return tmp_path
 
 
@@ -53,6 +59,12 @@ def test_rules_of_judging(capsys):
     assert "1 of 2 queries left out" in strict
     ignoring = answer(capsys, *words, "--unjudged", "ignore")
     assert "p@1      1.0000" in ignoring
+
+
+@pytest.mark.usefixtures("files")
+def test_queries_without_a_list_are_counted(capsys):
+    Path("short").write_text(RUN.splitlines()[0] + "\n")
+    assert "1 of 2 judged queries have no list" in answer(capsys, "evaluate", "short", "qrels")
 
 
 def test_evaluate_writes_files(files, capsys):
@@ -128,7 +140,7 @@ def test_datasets_lists_what_there_is(capsys):
     assert "wine" in answer(capsys, "datasets")
 
 
-def test_every_listed_data_set_can_be_named(monkeypatch, tmp_path):
+def test_every_listed_data_set_can_be_named():
     from rankspace import datasets
 
     for row in datasets.list_datasets():
@@ -139,20 +151,28 @@ def test_every_listed_data_set_can_be_named(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["evaluate", "nowhere", "qrels"], "No such file"),
+        (["evaluate", "nowhere", "qrels"], "nowhere: no such file or directory"),
         (["evaluate", "run", "qrels", "--measures", "map@"], "measure must be one of auc,"),
         (["evaluate", "run", "qrels", "--measures", "p"], "'p' needs a cut-off: write p@10"),
         (["evaluate", "run", "qrels", "--measures", "auc"], "auc needs lists of all judged items"),
-        (["evaluate", "run", "nothing"], "a data set must be one of balance_scale,"),
+        (["evaluate", "run", "nothing"], "there is no file, folder or data set 'nothing'"),
         (["evaluate", "qrels", "qrels"], "qrels, line 1"),
-        (["evaluate", "run", "wine"], "share no query"),
+        (["evaluate", "run", "wine"], "id in common"),
         (["evaluate", "run", "qrels", "--output", "x.pdf"], "must end in one of .json, .md"),
-        (["rank", "wine", "--output", "x", "-k", "0"], "k must be at least 1: got 0"),
+        (["rank", "wine", "--output", "x", "-k", "-1"], "length must not be negative: got -1"),
         (["rank", "wine", "--output", "no/where"], "does not exist: create it first"),
         (["rank", "wine", "--output", "x", "--metric", "run"], "no metric file"),
         (["rank", "wine", "--output", "x", "--queries", "q.npy"], "--queries goes with a corpus"),
-        (["rank", "wine", "--output", "x", "--split", "test"], "must be a split of wine"),
-        (["demo", "--data", "twenty"], "a data set must be one of"),
+        (["rank", "wine", "--output", "x", "--split", "test"], "wine, which has none: got 'test'"),
+        (["rank", "x.npy", "--output", "x", "--split", "test"], "go with a folder or a data set"),
+        (["rank", "text.npy", "--output", "x"], "text.npy must be a .npy file"),
+        (["rank", "nan.npy", "--output", "x"], "nan.npy must hold finite numbers"),
+        (["rank", "line.npy", "--output", "x"], "line.npy must hold a matrix"),
+        (["rank", "words.npy", "--output", "x"], "words.npy must hold real numbers"),
+        (["rank", "pickle.npy", "--output", "x"], "pickle.npy must be a .npy file"),
+        (["evaluate", "run", "qrels", "--split", "test"], "a qrels file has no splits"),
+        (["demo", "--output", "."], "--output must name a file: got the folder ."),
+        (["demo", "--data", "twenty"], "there is no file, folder or data set 'twenty'"),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_code_2(capsys, words, message):
@@ -176,13 +196,17 @@ def test_help_teaches_by_an_example(verb, capsys):
 
 
 def test_the_installed_command_answers():
-    found = subprocess.run(
-        [sys.executable, "-m", "rankspace.cli", "--version"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    command = Path(sys.executable).with_name("rankspace")
+    found = subprocess.run([command, "--version"], capture_output=True, text=True, check=True)
     assert found.stdout.startswith("rankspace 0.")
+
+
+def test_a_reader_that_stops_early_is_no_error():
+    command = [Path(sys.executable).with_name("rankspace"), "datasets"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 0
 
 
 class Terminal(io.StringIO):

@@ -13,7 +13,7 @@ PACKAGE = Path(rankspace.__file__).parent
 
 # From the ground up: a module may import from its own layer and from those before it.
 LAYERS = [
-    {"_kernels", "_text", "_files", "_tables", "_progress"},
+    {"_kernels", "_text", "_files", "_tables", "_progress", "_vectors"},
     {"_qrels", "_judgments"},
     {"_judgment_table"},
     {"relevance", "ranking"},
@@ -84,7 +84,7 @@ def test_numba_is_loaded_by_the_first_evaluation_only():
 
 
 def test_public_names_are_sorted_and_exist():
-    assert rankspace.__all__ == sorted(rankspace.__all__)
+    assert rankspace.__all__ == sorted(rankspace.__all__, key=lambda n: (not n.isupper(), n))
     for name in rankspace.__all__:
         assert getattr(rankspace, name) is not None
     assert set(rankspace.__all__) <= set(dir(rankspace))

@@ -163,6 +163,11 @@ def test_lists_and_items_are_matched_by_name(problem, ties, data):
     )  # fmt: skip
     ranking = Ranking.from_distances(table, query_ids=lists, item_ids=listed)
     relevance = problem.relevance(query_ids=queries, item_ids=names)
+    for mine, theirs in ((lists, queries), (listed, names)):
+        if not set(mine) & set(theirs):
+            with pytest.raises(ValueError, match=r"no (query|item) id in common"):
+                evaluate(ranking, relevance, TOP_MEASURES, ties=ties)
+            return
     report = evaluate(ranking, relevance, TOP_MEASURES, ties=ties)
 
     columns = [*listed, *(name for name in names if name not in listed)]
@@ -445,10 +450,9 @@ ALL_NAMES = "auc, first-rank, knn@k, map, mrr, ndcg, ndcg-linear, ndcg-mlr, p@k,
     ("measures", "message"),
     [
         ("recall@3", f"measure must be one of {ALL_NAMES}: got 'recall@3'."),
-        ("p@0", f"measure must be one of {ALL_NAMES}: got 'p@0'."),
+        ("p@0", "the cut-off of a measure must be at least 1: got 'p@0'."),
         ("p@-1", f"measure must be one of {ALL_NAMES}: got 'p@-1'."),
         ("ndcg@1.5", f"measure must be one of {ALL_NAMES}: got 'ndcg@1.5'."),
-        ("MAP", f"measure must be one of {ALL_NAMES}: got 'MAP'."),
         ("map p", "'p' needs a cut-off: write p@10 for the first 10 items."),
         (["knn"], "'knn' needs a cut-off: write knn@10 for the first 10 items."),
         ("map@10", "'map' takes no cut-off: got 'map@10'."),
@@ -559,9 +563,10 @@ def test_items_must_be_as_many():
 
 
 @pytest.mark.parametrize("sizes", [[], [1], [2, 2]])
-def test_blocks_must_hold_a_list_for_each_query(sizes):
+@pytest.mark.parametrize("names", [None, ["a", "b", "c"]])
+def test_blocks_must_hold_a_list_for_each_query(sizes, names):
     blocks = [Ranking.from_distances(np.zeros((size, 2))) for size in sizes]
-    relevance = Relevance.from_lists([[0], [1], [1]], n_items=2)
+    relevance = Relevance.from_lists([[0], [1], [1]], n_items=2, query_ids=names)
     message = f"the blocks must hold one list for each of 3 queries: got {sum(sizes)}."
     with pytest.raises(ValueError, match=whole(message)):
         evaluate(blocks, relevance)

@@ -10,11 +10,17 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_iris
-from sklearn.decomposition import PCA
+from sklearn.decomposition import PCA, KernelPCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.exceptions import NotFittedError
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import (
+    MinMaxScaler,
+    PolynomialFeatures,
+    QuantileTransformer,
+    StandardScaler,
+)
 
 from rankspace import BilinearMetric, LinearMetric, load_metric
 
@@ -52,10 +58,33 @@ def test_metric_of_a_transformer_has_its_distances(transformer):
     np.testing.assert_allclose(metric.distances(X[:10], X[:10]), expected, atol=1e-10)
 
 
-def test_a_transformer_that_is_not_affine_is_refused():
-    transformer = PolynomialFeatures(2).fit(np.eye(3))
-    with pytest.raises(ValueError, match="must be an affine map: PolynomialFeatures"):
+@pytest.mark.parametrize(
+    "transformer",
+    [
+        PolynomialFeatures(2),
+        QuantileTransformer(n_quantiles=20),
+        MinMaxScaler(clip=True),
+        KernelPCA(2, kernel="rbf", gamma=0.01),
+    ],
+    ids=lambda transformer: type(transformer).__name__,
+)
+def test_a_transformer_that_is_not_affine_is_refused(transformer, rng):
+    """Also where it is flat at the origin, far from the data."""
+    transformer.fit(rng.normal(size=(200, 3)) * 5 + 100)
+    with pytest.raises(ValueError, match="must be an affine map"):
         LinearMetric.from_transformer(transformer)
+
+
+def test_a_transformer_must_be_fitted():
+    with pytest.raises(NotFittedError):
+        LinearMetric.from_transformer(PCA(2))
+
+
+def test_load_of_a_class_refuses_another_kind(tmp_path):
+    METRICS["bilinear"].save(tmp_path / "m")
+    assert isinstance(BilinearMetric.load(tmp_path / "m"), BilinearMetric)
+    with pytest.raises(ValueError, match=r"must hold a LinearMetric: got BilinearMetric"):
+        LinearMetric.load(tmp_path / "m")
 
 
 def test_sparse_points_are_mapped_without_a_dense_copy(rng):

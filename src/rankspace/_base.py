@@ -35,8 +35,10 @@ def _takes_lists(estimator: BaseRanker) -> bool:
 class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base of all estimators: learns a metric under which nearest means most relevant.
 
-    A subclass implements ``_learn(X, relevance, queries)`` and returns a metric. If it learns from
-    candidate lists it sets ``_lists = True``, and offers ``_score_rows(X)``, larger is better.
+    A subclass implements ``_learn(X, relevance, queries)`` and returns a metric; it gets only the
+    queries that have something relevant and something irrelevant. If it learns from candidate lists
+    it sets ``_lists = True``, and offers ``_score_rows(X)``, larger is better. What fitting costs
+    stands with each subclass; ranking costs what `Index` says.
 
     Examples
     --------
@@ -87,6 +89,10 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         X = self._check_items(X, y)
         relevance = self._supervision(X, y, qid)
         queries = self._check_queries(relevance, queries)
+        taught = _trainable(relevance)
+        if taught.size < relevance.n_queries:
+            relevance = relevance.take_queries(taught)
+            queries = None if queries is None else queries[taught]
         self.metric_ = self._learn(X, relevance, queries)
         if _is_linear(self):
             self.components_ = self.metric_.components  # type: ignore[union-attr]
@@ -137,22 +143,6 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 f"and {relevance.n_queries} queries."
             )
         return queries
-
-    def _trainable(self, relevance: Relevance) -> np.ndarray:
-        """Numbers of the queries that can teach something; says how many cannot."""
-        mask = relevance.trainable
-        if not mask.any():
-            raise ValueError(
-                "training needs a query with something relevant and something irrelevant: got "
-                f"{relevance.n_queries} queries without. Labels need more than one class, and two "
-                "rows of one of them."
-            )
-        if not mask.all():
-            logger.warning(
-                "%d of %d queries have nothing relevant or nothing irrelevant and are left out of "
-                "training.", np.sum(~mask), mask.size,
-            )  # fmt: skip
-        return np.flatnonzero(mask)
 
     # ------------------------------------------------------------------ use
 
@@ -217,7 +207,8 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
         Every query ranks all rows of ``X``. Queries that are rows of ``X``, as with labels, rank
         all the *other* rows; with ``qid`` a query ranks its own candidates only. So a search over
-        folds scores how a fold's held-out rows rank each other.
+        folds scores how a fold's held-out rows rank each other: shuffle the folds of sorted data,
+        for a fold of one class scores 1 whatever the metric.
 
         Parameters
         ----------
@@ -247,6 +238,8 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         X = validate_data(self, X, reset=False, dtype=FLOATS)
         relevance = self._supervision(X, y, qid)
         queries = self._check_queries(relevance, queries)
+        if not relevance.trainable.any():
+            logger.warning("no query has something relevant and something irrelevant to rank.")
         if sample_weight is not None:
             relevance = replace(relevance, weights=_query_weights(sample_weight, relevance))
         if relevance.has_lists:
@@ -279,12 +272,7 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             Takes two vectors; fits ``KNeighborsClassifier(metric=...)``.
         """
         check_is_fitted(self)
-        components = self.metric_.components  # type: ignore[union-attr]
-
-        def distance(u: Any, v: Any) -> float:
-            return float(np.linalg.norm(components @ (np.asarray(u) - np.asarray(v))))
-
-        return distance
+        return _Distance(self.metric_.components)  # type: ignore[union-attr]
 
     @available_if(_is_linear)
     def pair_distance(self, pairs: Any) -> np.ndarray:
@@ -332,6 +320,33 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
 # Inside the class, scikit-learn's wrapper for set_output would hide the condition.
 BaseRanker.transform = available_if(_is_linear)(BaseRanker.transform)  # type: ignore[method-assign]
+
+
+class _Distance:
+    """The distance of two points after a linear map; unlike a closure it can be pickled."""
+
+    def __init__(self, components: np.ndarray) -> None:
+        self.components = components
+
+    def __call__(self, u: Any, v: Any) -> float:
+        return float(np.linalg.norm(self.components @ (np.asarray(u) - np.asarray(v))))
+
+
+def _trainable(relevance: Relevance) -> np.ndarray:
+    """Numbers of the queries that can teach something; says how many cannot."""
+    mask = relevance.trainable
+    if not mask.any():
+        raise ValueError(
+            "training needs a query with something relevant and something irrelevant: got "
+            f"{relevance.n_queries} queries without. Labels need more than one class, and two rows "
+            "of one of them."
+        )
+    if not mask.all():
+        logger.warning(
+            "%d of %d queries have nothing relevant or nothing irrelevant and are left out of "
+            "training.", np.sum(~mask), mask.size,
+        )  # fmt: skip
+    return np.flatnonzero(mask)
 
 
 def _query_weights(sample_weight: Any, relevance: Relevance) -> np.ndarray:

@@ -198,7 +198,10 @@ def row_numbers(rows: Any, n: int) -> np.ndarray:
         return np.arange(n)[rows]
     rows = np.asarray(rows)
     if rows.ndim != 1:
-        raise TypeError(f"rows must be a slice, a mask or a 1-d array of indices: got {rows!r}.")
+        raise TypeError(
+            f"rows must be a slice, a mask or a 1-d array of indices: got {rows!r}. Splitters that "
+            "look at single labels, as stratified ones do, take the labels in place of a Relevance."
+        )
     if rows.dtype == bool:
         if rows.size != n:
             raise ValueError(f"a mask must have {n} entries: got {rows.size}.")

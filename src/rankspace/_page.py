@@ -233,7 +233,7 @@ def _list_cells(place: int, row: ListRow) -> str:
         f'<td class="{kind}">{place}</td>'
         f'<td class="{kind} mark">{sign}<span class="word">{text(word)}</span></td>'
         f'<td class="{kind} item">{text(shorten(row.told))}</td>'
-        f'<td class="{kind}">{row.distance:.4g}</td>{former}'
+        f'<td class="{kind}">{number(row.distance)}</td>{former}'
     )
 
 

@@ -12,7 +12,7 @@ WIDTH = 30
 
 
 class Progress:
-    """Shows a step or a share done, after two seconds, and only on a terminal.
+    """Shows the step that begins, and after two seconds the share done; only on a terminal.
 
     Examples
     --------

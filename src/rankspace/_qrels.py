@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -39,12 +40,15 @@ def read_qrels(path: PathLike) -> list[Judgment]:
         if len(fields) not in (3, 4):
             raise malformed(path, number, f"must have 3 or 4 columns: got {len(fields)}")
         try:
-            judgments.append((fields[0], fields[-2], float(fields[-1])))
+            grade = float(fields[-1])
         except ValueError:
             if number == 1 and fields[0] in QUERY_COLUMNS:
                 continue
             what = f"must end in a grade: got {fields[-1]!r}"
             raise malformed(path, number, what) from None
+        if not math.isfinite(grade):
+            raise malformed(path, number, f"must have a finite grade: got {fields[-1]!r}")
+        judgments.append((fields[0], fields[-2], grade))
     return judgments
 
 

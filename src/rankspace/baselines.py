@@ -12,7 +12,7 @@ from .relevance import Relevance
 class Euclidean(BaseRanker):
     """Plain Euclidean distance: the metric before any learning.
 
-    Takes no time and O(n_features^2) memory.
+    Fitting costs O(n_features^2) time and memory, for the identity matrix.
 
     Attributes
     ----------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -39,22 +40,44 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = build_parser().parse_args(arguments)
     try:
+        _check_output(getattr(options, "output", None))
         answer = options.verb(options)
     except (ValueError, OSError, ImportError) as error:
-        message = " ".join(str(error).split())
-        print(f"rankspace {options.name}: {message}", file=sys.stderr)
+        print(f"rankspace {options.name}: {_sentence(error)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("rankspace: interrupted", file=sys.stderr)
         return 130
-    print(answer)
+    try:
+        print(answer, flush=True)
+    except BrokenPipeError:
+        # The reader has seen enough; Python must not complain of it when it closes the stream.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return f"{error.filename}: {error.strerror.lower()}."
+    return " ".join(str(error).split())
+
+
+def _check_output(output: str | None) -> None:
+    """Refuse a place that cannot be written to before the work is done."""
+    if output is None:
+        return
+    if Path(output).is_dir() or output.endswith(("/", os.sep)):
+        raise ValueError(f"--output must name a file: got the folder {output}.")
+    if not Path(output).parent.is_dir():
+        raise ValueError(f"the folder {Path(output).parent} does not exist: create it first.")
 
 
 def build_parser() -> argparse.ArgumentParser:
     """The words that each verb takes."""
     parser = argparse.ArgumentParser(
-        prog="rankspace", description="Learn the space in which nearest means most relevant."
+        prog="rankspace",
+        description="Learn the space in which nearest means most relevant.",
+        epilog="example: rankspace demo",
     )
     parser.add_argument("--version", action="version", version=f"rankspace {__version__}")
     verbs = parser.add_subparsers(dest="name", required=True, metavar="VERB")
@@ -150,6 +173,10 @@ def _add_judging(parser: Any) -> None:
         "--ties", choices=("index", "mean"), default="index",
         help="keep the order of items of equal score, or take the mean over all orders",
     )  # fmt: skip
+    parser.add_argument(
+        "--unknown", choices=("error", "drop"), default="error",
+        help="refuse or leave out judgments of items that a BEIR folder does not have",
+    )  # fmt: skip
     parser.add_argument("--output", help="also write the table to a .json, .md, .csv or .txt file")
 
 
@@ -191,7 +218,13 @@ def _add_rank(verbs: Any) -> None:
     parser.add_argument("--queries", help="vectors of queries in a .npy, for a corpus in a .npy")
     parser.add_argument("--split", help="which queries, such as test")
     parser.add_argument("--metric", help="a metric file; plain Euclidean distance without it")
-    parser.add_argument("-k", type=int, default=100, help="length of the lists")
+    parser.add_argument(
+        "-k", "--length", type=int, default=100, help="length of the lists; 0 for all items"
+    )
+    parser.add_argument(
+        "--embeddings", nargs=2, metavar=("CORPUS", "QUERIES"),
+        help="which .npy files of a BEIR folder, if it has several",
+    )  # fmt: skip
     parser.add_argument("--backend", choices=("exact", "faiss"), default="exact", help="searcher")
     parser.add_argument("--output", required=True, help="the run file to write, also .gz")
 
@@ -203,21 +236,27 @@ def rank(options: argparse.Namespace) -> str:
     from .ranking import Ranking
     from .search import Index
 
+    if options.length < 0:
+        raise ValueError(f"--length must not be negative: got {options.length}.")
     X, queries, ids, query_ids, own = _vectors(options)
     metric = load_metric(options.metric) if options.metric else None
     index = Index(X, metric, ids=ids, backend=options.backend)
     n_queries = len(own) if queries is None else len(queries)
     blocks = []
     with Progress("rankspace rank") as progress:
-        for block in index.blocks(queries, options.k, own_items=own, query_ids=query_ids):
+        k = options.length or None
+        for block in index.blocks(queries, k, own_items=own, query_ids=query_ids):
             blocks.append(block)
             progress.show(sum(len(b) for b in blocks) / n_queries)
-    write_trec_run(Ranking.join(blocks), options.output)
+        ranking = Ranking.join(blocks)
+        progress.say(f"writing {options.output}")
+        write_trec_run(ranking, options.output)
     if options.json:
         return _json({"n_queries": n_queries, "n_items": len(index), "output": options.output})
+    longest = max(items.size for items, _ in ranking)
     return (
-        f"ranked {len(index)} items for {n_queries} queries: wrote the first "
-        f"{min(options.k, len(index))} of each to {options.output}"
+        f"ranked {len(index)} items for {n_queries} queries: wrote the first {longest} of each to "
+        f"{options.output}"
     )
 
 
@@ -255,15 +294,19 @@ def open_dataset(name: str) -> Any:
         function = getattr(datasets, prefix + name.replace("-", "_"), None)
         if function is not None:
             return function()
-    names = ", ".join(row.name for row in datasets.list_datasets())
-    raise ValueError(f"a data set must be one of {names}: got {name!r}.")
+    raise ValueError(
+        f"there is no file, folder or data set {name!r}. 'rankspace datasets' lists the data sets."
+    )
 
 
-def _open(source: str, split: str | None) -> Any:
+def _open(source: str, split: str | None, **options: Any) -> Any:
     """A BEIR folder or a data set by name, or a split of it."""
     from .datasets import read_beir
 
-    dataset = read_beir(source) if Path(source).is_dir() else open_dataset(source)
+    dataset = read_beir(source, **options) if Path(source).is_dir() else open_dataset(source)
+    if split is not None and split not in dataset.splits:
+        splits = ", ".join(dataset.splits) or "none"
+        raise ValueError(f"--split must be one of {source}, which has {splits}: got {split!r}.")
     return dataset if split is None else dataset.part(split)
 
 
@@ -274,8 +317,12 @@ def _judgments(options: argparse.Namespace) -> Any:
 
     rules = {"unjudged": options.unjudged, "relevant_from": options.relevant_from}
     if Path(options.judgments).is_file():
+        if options.split is not None:
+            raise ValueError(
+                "--split goes with a folder or a data set; a qrels file has no splits."
+            )
         return Relevance.from_qrels(options.judgments, **rules)
-    dataset = _open(options.judgments, options.split)
+    dataset = _open(options.judgments, options.split, embeddings=False, unknown=options.unknown)
     if dataset.relevance is None:
         raise ValueError(f"{options.judgments} has no judgments.")
     return replace(_named(dataset.relevance), **rules)
@@ -294,25 +341,30 @@ def _judge(run: str, options: argparse.Namespace) -> Any:
     from .datasets import read_trec_run
     from .measures import evaluate as score
 
-    ranking, relevance = read_trec_run(run), _judgments(options)
-    if not {ranking.query_id(q) for q in range(len(ranking))} & set(relevance.query_ids.tolist()):
-        raise ValueError(f"{run} and {options.judgments} share no query: are they of one set?")
-    return score(ranking, relevance, options.measures, ties=options.ties)
+    with Progress(f"rankspace {options.name}") as progress:
+        progress.say(f"reading {run}")
+        ranking, relevance = read_trec_run(run), _judgments(options)
+        progress.say("judging")
+        return score(ranking, relevance, options.measures, ties=options.ties)
 
 
 def _vectors(options: argparse.Namespace) -> tuple[Any, Any, Any, Any, Any]:
     """Corpus, queries, names of both, and which items the queries are."""
     import numpy as np
 
+    from ._vectors import read_vectors
+
     if Path(options.corpus).suffix == ".npy":
-        X = np.load(options.corpus, mmap_mode="r", allow_pickle=False)
+        if options.split is not None or options.embeddings is not None:
+            raise ValueError("--split and --embeddings go with a folder or a data set, not a .npy.")
+        X = read_vectors(options.corpus)
         if options.queries is None:
             return X, None, None, None, np.arange(len(X))
-        queries = np.load(options.queries, allow_pickle=False)
+        queries = read_vectors(options.queries)
         return X, queries, None, None, np.full(len(queries), -1)
     if options.queries is not None:
         raise ValueError("--queries goes with a corpus in a .npy file; other data bring their own.")
-    dataset = _open(options.corpus, options.split)
+    dataset = _open(options.corpus, options.split, embeddings=options.embeddings)
     if dataset.X is None or dataset.relevance is None or dataset.relevance.has_lists:
         raise ValueError(f"{options.corpus} has no vectors of both queries and items to rank.")
     relevance = _named(dataset.relevance)

@@ -19,6 +19,7 @@ from .report import write_report
 from .search import Index
 
 MEASURES = "map ndcg@10 p@10 auc"
+MAX_ROWS = 3000  # of a larger set a sample is shown: NCA holds a matrix of rows by rows
 
 
 def candidates(n_classes: int, random_state: int) -> dict[str, Any]:
@@ -91,8 +92,10 @@ def run_demo(
     -------
     DemoResult
     """
-    if dataset.labels is None or dataset.X is None:
-        raise ValueError(f"the demonstration needs vectors with classes: {dataset.name} has none.")
+    if dataset.labels is None or not isinstance(dataset.X, np.ndarray):
+        raise ValueError(
+            f"the demonstration needs dense vectors with classes: {dataset.name} has none."
+        )
     train, validation, test = _split(dataset.X, dataset.labels, random_state)
     before = LinearMetric.from_transformer(_scaler(train.items))
     scores, metrics = {}, {}
@@ -119,7 +122,9 @@ def _split(X: np.ndarray, labels: np.ndarray, seed: int) -> tuple[Part, Part, Pa
     from sklearn.model_selection import train_test_split
 
     rows = np.arange(len(X))
-    train, rest = train_test_split(rows, test_size=0.5, stratify=labels, random_state=seed)
+    if rows.size > MAX_ROWS:
+        rows, _ = train_test_split(rows, train_size=MAX_ROWS, stratify=labels, random_state=seed)
+    train, rest = train_test_split(rows, test_size=0.5, stratify=labels[rows], random_state=seed)
     choose, judge = train_test_split(rest, test_size=0.5, stratify=labels[rest], random_state=seed)
     first, second, third = (
         Part(X[train], labels[train], X[part], labels[part]) for part in (train, choose, judge)
@@ -159,9 +164,13 @@ def _write(
         views=(before, after),
         view_labels=test.query_labels,
         describe_item=lambda item: f"class {test.item_labels[item]}, item {item}",
-        describe_query=lambda query: f"class {test.query_labels[query]}, query {query}",
+        describe_query=lambda query: f"class {test.query_labels[query]}",
         notes=(
             f"{chosen} was chosen among {', '.join([chosen, *others])} on other held-out queries.",
+            f"{len(test.items)} items are searched; of larger sets a sample of {MAX_ROWS} rows is "
+            "shown.",
+            "The pictures of held-out points show the two directions in which the mapped items "
+            "spread most.",
         ),
         others=others,
     )

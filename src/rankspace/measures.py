@@ -57,12 +57,14 @@ MEASURES = {
 
 def parse_measure(name: str) -> tuple[Measure, int]:
     """Split ``"ndcg@10"`` into its measure and cut-off, 0 for none."""
-    match = re.fullmatch(r"([a-z-]+?)(?:@([1-9]\d*))?", name)
+    match = re.fullmatch(r"([a-z-]+?)(?:@(\d+))?", name.lower())
     measure = MEASURES.get(match[1]) if match else None
     if match is None or measure is None:
         raise ValueError(f"measure must be one of {', '.join(_spelled())}: got {name!r}.")
     if measure.cut == "required" and not match[2]:
         raise ValueError(f"{name!r} needs a cut-off: write {name}@10 for the first 10 items.")
+    if match[2] and not int(match[2]):
+        raise ValueError(f"the cut-off of a measure must be at least 1: got {name!r}.")
     if measure.cut == "none" and match[2]:
         raise ValueError(f"{match[1]!r} takes no cut-off: got {name!r}.")
     return measure, min(int(match[2] or 0), 2**62)
@@ -79,7 +81,7 @@ def measure_names(measures: str | Iterable[str]) -> list[str]:
         raise ValueError(f"name at least one measure of {', '.join(_spelled())}.")
     for name in names:
         parse_measure(name)
-    return list(dict.fromkeys(names))
+    return list(dict.fromkeys(name.lower() for name in names))
 
 
 def evaluate(
@@ -93,8 +95,8 @@ def evaluate(
     """Score ranked lists against judgments.
 
     List ``i`` belongs to query ``i`` unless both sides carry query ids; then lists are matched by
-    id, a query without a list scores as one whose list is empty, and a list without a query is
-    passed over. Items are matched by id in the same way.
+    id, a query without a list scores as one whose list is empty and is counted in the report, and a
+    list without a query is passed over. Items are matched by id in the same way.
 
     Parameters
     ----------
@@ -110,7 +112,8 @@ def evaluate(
         2^grade - 1), ``ndcg-linear@10`` (gain = grade, as trec_eval and BEIR have it),
         ``ndcg-mlr@10`` (binary, with the discount of the MLR paper), ``ranking-error`` (misordered
         pairs over the half that chance gives), ``knn@3`` (1 if most of the first 3 are relevant),
-        ``first-rank``. The last two but one, and ``auc``, need lists of everything judged.
+        ``first-rank``. Of these ``auc``, ``ranking-error`` and ``first-rank`` need lists of
+        everything judged.
     empty : "skip" or float, default="skip"
         What a query with nothing relevant scores. By default it is left out and counted.
     ties : {"index", "mean"}, default="index"
@@ -152,6 +155,7 @@ def evaluate(
         smaller_is_better=frozenset(n for n in names if not parse_measure(n)[0].larger_is_better),
         query_ids=relevance.query_ids,
         weights=relevance.weights,
+        n_unlisted=judging.n_unlisted,
     )
 
 
@@ -174,6 +178,7 @@ class _Judging:
         self.mean_of_ties = mean_of_ties
         self.values = np.full((relevance.n_queries, len(names)), np.nan)
         self.states = np.zeros(relevance.n_queries, dtype=np.int64)
+        self.n_unlisted = 0
 
     @property
     def nothing_relevant(self) -> np.ndarray:
@@ -194,22 +199,27 @@ class _Judging:
 
     def blocks(self, blocks: Iterable[Ranking]) -> np.ndarray:
         """Score blocks of queries: by name if both sides have names, else in order."""
-        n_queries, start = self.relevance.n_queries, 0
+        n_queries, n_placed, by_name = self.relevance.n_queries, 0, False
         listed = np.zeros(n_queries, dtype=bool)
         for block in blocks:
-            queries = np.arange(start, start + block.n_queries)
-            start += block.n_queries
             if self._has_names(block):
+                by_name = True
                 queries = _places(block.query_ids, self.relevance.query_ids)
-            elif start > n_queries:
-                continue
-            known = np.flatnonzero(queries >= 0)
+            else:
+                queries = np.arange(n_placed, n_placed + block.n_queries)
+                n_placed += block.n_queries
+            known = np.flatnonzero((queries >= 0) & (queries < n_queries))
             listed[queries[known]] = True
             self._judge(block, queries[known], known)
-        if self.relevance.query_ids is None and start != n_queries:
+        if not by_name and n_placed != n_queries:
             raise ValueError(
-                f"the blocks must hold one list for each of {n_queries} queries: got {start}."
+                f"the blocks must hold one list for each of {n_queries} queries: got {n_placed}."
             )
+        if by_name and not listed.any():
+            raise ValueError(
+                "ranking and relevance must share queries: they have no query id in common."
+            )
+        self.n_unlisted = int(np.sum(~listed))
         self._judge_unlisted(np.flatnonzero(~listed))
         self._check_lists()
         return self.values
@@ -288,7 +298,12 @@ def new_items(ranking: Ranking, relevance: Relevance) -> np.ndarray:
     """Which judged item each listed one is, -1 for none; nothing if they have the same numbers."""
     if ranking.item_ids is not None and relevance.item_ids is not None:
         if not np.array_equal(ranking.item_ids, relevance.item_ids):
-            return _places(ranking.item_ids, relevance.item_ids)
+            places = _places(ranking.item_ids, relevance.item_ids)
+            if places.size and places.max() < 0:
+                raise ValueError(
+                    "ranking and relevance must share items: they have no item id in common."
+                )
+            return places
     elif ranking.n_items != relevance.n_items:
         raise ValueError(
             f"ranking and relevance must have the same items: got {ranking.n_items} and "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -41,6 +41,20 @@ class _Stored:
         content = save({name: getattr(self, name) for name in self.arrays}, header)
         with replacing(path) as stream:
             stream.write(content)
+
+    @classmethod
+    def load(cls, path: PathLike) -> Self:
+        """Read a metric of this kind; see `load_metric`.
+
+        Parameters
+        ----------
+        path : path
+            A file written by `save`.
+        """
+        metric = load_metric(path)
+        if not isinstance(metric, cls):
+            raise ValueError(f"{path} must hold a {cls.__name__}: got {metric!r}.")
+        return metric
 
     def __repr__(self) -> str:
         shapes = ", ".join(f"{name} {getattr(self, name).shape}" for name in self.arrays)
@@ -104,15 +118,21 @@ class LinearMetric(_Stored):
         >>> LinearMetric.from_transformer(pca)
         LinearMetric(components (2, 4))
         """
+        from sklearn.utils.validation import check_is_fitted
+
+        check_is_fitted(transformer)
         d = transformer.n_features_in_
-        probe = np.random.default_rng(0).standard_normal((3, d))
-        origin, axes, images = (
+        origin, axes = (
             np.asarray(transformer.transform(points), dtype=float)
-            for points in (np.zeros((1, d)), np.eye(d), probe)
+            for points in (np.zeros((1, d)), np.eye(d))
         )
         components = (axes - origin).T
-        if not np.allclose(probe @ components.T + origin, images, rtol=1e-6, atol=1e-8):
-            raise ValueError(f"transformer must be an affine map: {transformer!r} is not.")
+        for size in (1.0, 1e2, 1e4, 1e6):
+            probe = size * np.random.default_rng(0).standard_normal((3, d))
+            images = np.asarray(transformer.transform(probe), dtype=float)
+            error = np.abs(probe @ components.T + origin - images).max()
+            if not error <= 1e-6 * np.abs(images - origin).max():
+                raise ValueError(f"transformer must be an affine map: {transformer!r} is not.")
         return cls(components, parameters={"method": type(transformer).__name__})
 
     @property

@@ -157,7 +157,7 @@ class MLR(BaseRanker):
         self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
     ) -> LinearMetric:
         self._check_params(X.shape[1])
-        taught = self._trainable(relevance)
+        taught = np.arange(relevance.n_queries)
         data = scale_data(X, relevance, queries)
         loss = RankingLoss(data.X, data.Q, relevance, self.measure, taught, self.max_memory)
         # Waking threads costs more than they bring to the small products of the inner solver.

@@ -226,6 +226,8 @@ class Ranking:
 
     def top(self, k: int) -> Ranking:
         """Cut every list after ``k`` items."""
+        if k < 0:
+            raise ValueError(f"k must not be negative: got {k}.")
         lengths = np.minimum(np.diff(self.indptr), k)
         indptr = np.concatenate(([0], np.cumsum(lengths)))
         at = np.repeat(self.indptr[:-1] - indptr[:-1], lengths) + np.arange(indptr[-1])

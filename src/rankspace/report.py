@@ -210,13 +210,12 @@ def _paired(before: Report, after: Report) -> tuple[Report, Report]:
     return first, second
 
 
-def _typical_query(study: _Study) -> int:
-    """The query at the 90th percentile of gains: a clear case, but not the best one."""
+def _clear_query(study: _Study, lists: _Lists) -> int:
+    """Of the queries near the 90th percentile of gains, the one whose shown lists differ most."""
     order = study.counted[np.argsort(study.gains[study.counted], kind="stable")]
-    return int(order[round(0.9 * (order.size - 1))])
-
-
-# ---------------------------------------------------------------------- head
+    near = order[round(0.85 * (order.size - 1)) : round(0.95 * (order.size - 1)) + 1]
+    differences = [lists.n_relevant(q, 1) - lists.n_relevant(q, 0) for q in near.tolist()]
+    return int(near[int(np.argmax(differences))])
 
 
 def _head(title: str, study: _Study) -> str:
@@ -305,6 +304,11 @@ class _Lists:
         kept = (items < 0) | (items != relevance.own_items[query])
         return items[kept], names[kept].tolist(), distances[kept]
 
+    def n_relevant(self, query: int, side: int) -> int:
+        """How many relevant items are shown."""
+        shown = self.of(query, side)[0][: self.n_listed]
+        return int(np.isin(shown, self.study.relevance.relevant(query)).sum())
+
     def marks(self, query: int) -> dict[int, str]:
         """The word for each judged item, with its grade where grades differ."""
         relevance = self.study.relevance
@@ -351,7 +355,7 @@ def _example_section(lists: _Lists, example: int | None) -> str:
         raise ValueError(
             f"example must be the number of a query, from 0 to {n_queries - 1}: got {example}."
         )
-    query = _typical_query(study) if example is None else int(example)
+    query = _clear_query(study, lists) if example is None else int(example)
     told = "" if lists.describe_query is None else f": {_page.shorten(lists.describe_query(query))}"
     tables = "".join(lists.table(query, side) for side in (0, 1))
     why = _reason(study, query, chosen=example is not None)
@@ -368,8 +372,9 @@ def _reason(study: _Study, query: int, chosen: bool) -> str:
         return "This query was chosen by whoever made the page; it need not be typical."
     clear = "It shows a clear gain, not the average one."
     return (
-        f"Chosen by rule: its gain in {measure_label(study.measure)} stands at the 90th percentile "
-        f"of {count(study.counted.size, 'query')}. "
+        "Chosen by rule: of the queries whose gain in "
+        f"{measure_label(study.measure)} stands near the 90th percentile of "
+        f"{count(study.counted.size, 'query')}, the one whose first items differ most. "
     ) + (clear if study.gains[query] > 0 else "Even so it gains nothing.")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,7 @@ class _Table:
         return as_csv(self._header(), self._rows())
 
     def to_json(self) -> str:
-        """Everything, per-query values included, as JSON."""
+        """Everything as JSON; of a report, the values of each query as well."""
         return json.dumps(self.to_dict(), indent=2)
 
     def write(self, path: PathLike) -> Path:
@@ -70,6 +70,8 @@ class Report(_Table):
         Names of the queries.
     weights : ndarray of shape (n_queries,), optional
         Weight of each query in the means.
+    n_unlisted : int, default=0
+        Queries that the ranking had no list for; they score as if it were empty.
 
     Examples
     --------
@@ -84,7 +86,8 @@ class Report(_Table):
     values: dict[str, np.ndarray]
     smaller_is_better: frozenset[str] = frozenset()
     query_ids: np.ndarray | None = None
-    weights: np.ndarray | None = field(default=None)
+    weights: np.ndarray | None = None
+    n_unlisted: int = 0
 
     @property
     def n_queries(self) -> int:
@@ -124,7 +127,12 @@ class Report(_Table):
                 "per_query": [_plain(value) for value in self.values[name].tolist()],
             }  # fmt: skip
         ids = None if self.query_ids is None else self.query_ids.tolist()
-        return {"n_queries": self.n_queries, "query_ids": ids, "measures": measures}
+        return {
+            "n_queries": self.n_queries,
+            "n_unlisted": self.n_unlisted,
+            "query_ids": ids,
+            "measures": measures,
+        }
 
     def _header(self) -> list[str]:
         return ["measure", "mean", "low", "high", "queries"]
@@ -137,6 +145,13 @@ class Report(_Table):
         ]  # fmt: skip
 
     def _notes(self) -> list[str]:
+        notes = []
+        if self.n_unlisted:
+            what = f"{self.n_unlisted} of {self.n_queries} judged queries"
+            notes.append(f"{what} have no list in the ranking and score as if it were empty.")
+        return notes + self._left_out_notes()
+
+    def _left_out_notes(self) -> list[str]:
         left_out = {name: n for name, n in self.left_out.items() if n}
         if not left_out:
             return []
@@ -219,7 +234,7 @@ def compare(before: Report, after: Report, *, random_state: int = 0) -> Comparis
         Reports of the same queries. Measures that only one of them has are passed over, and so is
         a query that one of them leaves out.
     random_state : int, default=0
-        Seed of the 9,999 resamples.
+        Seed of the resamples of intervals and tests.
 
     Returns
     -------
@@ -306,9 +321,7 @@ def _p_value(differences: np.ndarray, weights: np.ndarray, seed: int) -> float:
     from scipy.stats import permutation_test
 
     differences = differences * weights
-    if not differences.any():
-        return 1.0
-    if differences.size == 1:
+    if differences.size == 1 or not differences.any():
         return 1.0
     return float(
         permutation_test(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from numbers import Integral
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -167,8 +168,8 @@ class Index:
         space = self._ready()
         queries, own = self._queries(Q, own_items)
         names = self._query_names(query_ids, Q, own, len(queries))
-        if k is not None and k < 1:
-            raise ValueError(f"k must be at least 1: got {k}.")
+        if k is not None and not (isinstance(k, Integral) and k >= 1):
+            raise ValueError(f"k must be a whole number of at least 1: got {k}.")
         short = k is not None and 8 * k < space.n_items
         width = (k + 10 + k // 8) if short and k is not None else 2 * space.n_items
         block = max(1, min(QUERY_BLOCK, self.max_memory * 2**20 // (16 * width * _n_threads())))
@@ -190,9 +191,14 @@ class Index:
         return self._space
 
     def _queries(self, Q: Any, own_items: Any) -> tuple[np.ndarray, np.ndarray]:
-        own = None if own_items is None else np.asarray(own_items, dtype=np.int64)
-        if own is not None and own.size and own.max() >= self.n_items:
-            raise ValueError(f"own_items must lie below {self.n_items}: got {own.max()}.")
+        own = None if own_items is None else np.asarray(own_items)
+        if own is not None and own.size:
+            lowest = 0 if Q is None else -1
+            if own.dtype.kind not in "iu" or not lowest <= own.min() <= own.max() < self.n_items:
+                raise ValueError(
+                    f"own_items must be whole numbers from {lowest} to {self.n_items - 1}: got "
+                    f"{own.min()} to {own.max()}."
+                )
         if Q is None:
             if self.metric is not None and self.metric.inner:
                 raise ValueError("a bilinear metric maps queries in another way: pass them as Q.")
@@ -264,6 +270,9 @@ def _in_threads(work: Callable[[int], Ranking], starts: range) -> Iterator[Ranki
     if len(starts) == 1:
         yield work(starts[0])
         return
-    with ThreadPoolExecutor(_n_threads()) as pool, threadpool_limits(1, "blas"):
+    with ThreadPoolExecutor(_n_threads()) as pool:
         for first in range(0, len(starts), _n_threads()):
-            yield from pool.map(work, starts[first : first + _n_threads()])
+            # Not while the reader has its turn: the limit holds for the whole process.
+            with threadpool_limits(1, "blas"):
+                blocks = list(pool.map(work, starts[first : first + _n_threads()]))
+            yield from blocks

@@ -91,27 +91,27 @@ def mlr_discount(position):
 
 
 @njit(cache=True, nogil=True)
+def discounted(positions, gains, k, standard):
+    """Sum of discounted gains within the first k."""
+    total = 0.0
+    for i in range(hits(positions, k)):
+        position = positions[i]
+        total += gains[i] * (standard_discount(position) if standard else mlr_discount(position))
+    return total
+
+
+@njit(cache=True, nogil=True)
 def ndcg(positions, gains, ideal, n_irrelevant, k):
     """Discounted gain of the first k over that of the best list."""
-    found = 0.0
-    for i in range(hits(positions, k)):
-        found += gains[i] * standard_discount(positions[i])
-    best = 0.0
-    for i in range(ideal.size if k == 0 else min(k, ideal.size)):
-        best += ideal[i] * standard_discount(i + 1)
-    return found / best
+    best = np.arange(1, ideal.size + 1)
+    return discounted(positions, gains, k, True) / discounted(best, ideal, k, True)
 
 
 @njit(cache=True, nogil=True)
 def ndcg_mlr(positions, gains, ideal, n_irrelevant, k):
     """Binary NDCG with the discount of the MLR paper."""
-    found = 0.0
-    for i in range(hits(positions, k)):
-        found += mlr_discount(positions[i])
-    best = 0.0
-    for i in range(ideal.size if k == 0 else min(k, ideal.size)):
-        best += mlr_discount(i + 1)
-    return found / best
+    best = np.arange(1, ideal.size + 1)
+    return discounted(positions, gains, k, False) / discounted(best, ideal, k, False)
 
 
 # Numba caches no function that takes another one, so kernels are called by their place in KERNELS.

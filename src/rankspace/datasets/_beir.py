@@ -10,6 +10,7 @@ import numpy as np
 
 from .._qrels import Judgment, read_qrels
 from .._text import PathLike, malformed, read_lines
+from .._vectors import read_vectors
 from ..relevance import Relevance
 from ._dataset import Dataset
 
@@ -18,7 +19,7 @@ def read_beir(
     folder: PathLike,
     *,
     split: str | None = None,
-    embeddings: tuple[PathLike, PathLike] | None = None,
+    embeddings: tuple[PathLike, PathLike] | Literal[False] | None = None,
     unknown: Literal["error", "drop"] = "error",
     name: str | None = None,
 ) -> Dataset:
@@ -33,9 +34,10 @@ def read_beir(
         The collection.
     split : str, optional
         Read the judgments of this split alone. By default all of them.
-    embeddings : pair of paths, optional
+    embeddings : pair of paths or False, optional
         ``.npy`` files with a row for each line of the corpus and of the queries, relative to the
-        folder. By default ``corpus*.npy`` and ``queries*.npy``, if there is one of each.
+        folder. By default ``corpus*.npy`` and ``queries*.npy``, if there is one of each; False
+        reads none.
     unknown : {"error", "drop"}, default="error"
         What to do with judgments of queries or documents that the folder does not have.
     name : str, optional
@@ -141,6 +143,8 @@ def _query_numbers(
 
 
 def _read_embeddings(folder: Path, chosen: Any, n_texts: int, n_queries: int) -> tuple[Any, Any]:
+    if chosen is False:
+        return None, None
     if chosen is None:
         paths = [sorted(folder.glob(f"{stem}*.npy")) for stem in ("corpus", "queries")]
         if not any(paths):
@@ -152,21 +156,11 @@ def _read_embeddings(folder: Path, chosen: Any, n_texts: int, n_queries: int) ->
                 'with embeddings=("corpus....npy", "queries....npy").'
             )
         chosen = [found[0].name for found in paths]
-    X = _read_vectors(folder / chosen[0], n_texts)
-    queries = _read_vectors(folder / chosen[1], n_queries)
+    X = read_vectors(folder / chosen[0], n_texts)
+    queries = read_vectors(folder / chosen[1], n_queries)
     if X.shape[1] != queries.shape[1]:
         raise ValueError(
             f"embeddings of corpus and queries must have as many columns: got {X.shape[1]} and "
             f"{queries.shape[1]}. Choose a pair of one model with embeddings=(..., ...)."
         )
     return X, queries
-
-
-def _read_vectors(path: Path, n_rows: int) -> np.ndarray:
-    vectors = np.load(path)
-    if vectors.ndim != 2 or vectors.shape[0] != n_rows:
-        raise ValueError(
-            f"{path} must have one row for each of {n_rows} lines of the texts: got shape "
-            f"{vectors.shape}."
-        )
-    return vectors.astype(np.float32) if vectors.dtype == np.float16 else vectors
