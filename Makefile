@@ -29,7 +29,7 @@ benchmarks: $(VENV)/.installed-dev
 	done
 	$(BIN)/python benchmarks/write_readme.py
 
-# The whole suite under every interpreter of PYTHONS, and under the oldest packages we support.
+# The core tests under the oldest packages we support, and under the newest Python at hand.
 matrix:
 	tests/matrix.sh
 

@@ -18,6 +18,7 @@ source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 exclude_patterns = ["_build", "auto_examples/*.ipynb", "auto_examples/*.py.md5"]
 html_theme = "pydata_sphinx_theme"
 html_show_sourcelink = False
+templates_path = ["_templates"]
 
 autosummary_generate = True
 autodoc_inherit_docstrings = False

@@ -41,7 +41,7 @@ def documented_parameters(text):
     if not section:
         return []
     lines = [line for line in section[1].splitlines() if line and not line.startswith(" ")]
-    return [n.strip().lstrip("*") for line in lines for n in line.split(" : ")[0].split(",")]
+    return [n.strip() for line in lines for n in line.split(" : ")[0].split(",")]
 
 
 @pytest.mark.parametrize("thing", list(public_objects()))
@@ -84,3 +84,13 @@ def test_code_of_the_pages_runs(page, tmp_path, monkeypatch):
     space = {}
     for block in code_blocks(page):
         exec(compile(block, page.name, "exec"), space)
+
+
+def test_the_readme_shows_what_its_code_prints(tmp_path, monkeypatch, capsys):
+    page = ROOT / "README.md"
+    if not page.exists():
+        pytest.skip("the documentation is not beside the tests")
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code_blocks(page)[0], page.name, "exec"), {})
+    shown = re.search(r"```text\n(.*?)```", page.read_text(), re.S)[1]
+    assert capsys.readouterr().out == shown

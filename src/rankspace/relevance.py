@@ -88,7 +88,15 @@ class Relevance(JudgmentTable):
 
     @classmethod
     def from_labels(
-        cls, y: Any, *, query_labels: Any = None, unjudged: Unjudged = "irrelevant", **options: Any
+        cls,
+        y: Any,
+        *,
+        query_labels: Any = None,
+        unjudged: Unjudged = "irrelevant",
+        relevant_from: float = 1.0,
+        weights: Any = None,
+        query_ids: Any = None,
+        item_ids: Any = None,
     ) -> Relevance:
         """Items are relevant to a query of the same class.
 
@@ -100,8 +108,8 @@ class Relevance(JudgmentTable):
             Classes of separate queries. By default every row of ``X`` is a query.
         unjudged : {"irrelevant", "ignore"}, default="irrelevant"
             Stored; labels judge every pair, so nothing is unjudged here.
-        **options
-            ``relevant_from``, ``weights``, ``query_ids``, ``item_ids``; see `Relevance`.
+        relevant_from, weights, query_ids, item_ids
+            See `Relevance`.
 
         Returns
         -------
@@ -115,7 +123,10 @@ class Relevance(JudgmentTable):
         """
         rows = rows_of_labels(y, query_labels)
         own = np.arange(rows.items.size) if query_labels is None else None
-        return cls._build(rows.items.size, rows, own, "irrelevant", unjudged=unjudged, **options)
+        return cls._build(
+            rows.items.size, rows, own, "irrelevant", unjudged=unjudged,
+            relevant_from=relevant_from, weights=weights, query_ids=query_ids, item_ids=item_ids,
+        )  # fmt: skip
 
     @classmethod
     def from_lists(
@@ -126,7 +137,10 @@ class Relevance(JudgmentTable):
         n_items: int | None = None,
         query_rows: Any = None,
         unjudged: Unjudged = "irrelevant",
-        **options: Any,
+        relevant_from: float = 1.0,
+        weights: Any = None,
+        query_ids: Any = None,
+        item_ids: Any = None,
     ) -> Relevance:
         """Relevance from lists of item indices, one list a query.
 
@@ -147,8 +161,8 @@ class Relevance(JudgmentTable):
         unjudged : {"irrelevant", "ignore"}, default="irrelevant"
             Whether unjudged items count as irrelevant or leave the list. Lists of irrelevant items
             matter only with "ignore".
-        **options
-            ``relevant_from``, ``weights``, ``query_ids``, ``item_ids``; see `Relevance`.
+        relevant_from, weights, query_ids, item_ids
+            See `Relevance`.
 
         Returns
         -------
@@ -171,7 +185,10 @@ class Relevance(JudgmentTable):
             n_items = n_queries
             query_rows = np.arange(n_queries) if query_rows is None else query_rows
         rows = rows_of_triples(*triples_of_lists(relevant, irrelevant), n_queries, n_items)
-        return cls._build(n_items, rows, query_rows, "unjudged", unjudged=unjudged, **options)
+        return cls._build(
+            n_items, rows, query_rows, "unjudged", unjudged=unjudged,
+            relevant_from=relevant_from, weights=weights, query_ids=query_ids, item_ids=item_ids,
+        )  # fmt: skip
 
     @classmethod
     def from_qrels(
@@ -183,7 +200,8 @@ class Relevance(JudgmentTable):
         unknown: Literal["error", "drop"] = "error",
         query_rows: Any = None,
         unjudged: Unjudged = "irrelevant",
-        **options: Any,
+        relevant_from: float = 1.0,
+        weights: Any = None,
     ) -> Relevance:
         """Relevance from judgments by name, as retrieval collections publish them.
 
@@ -202,8 +220,8 @@ class Relevance(JudgmentTable):
             The row of ``X`` that each query is, if queries are rows.
         unjudged : {"irrelevant", "ignore"}, default="irrelevant"
             Whether unjudged items count as irrelevant or leave the list.
-        **options
-            ``relevant_from``, ``weights``; see `Relevance`.
+        relevant_from, weights
+            See `Relevance`.
 
         Returns
         -------
@@ -234,12 +252,22 @@ class Relevance(JudgmentTable):
             items.array.size,
             (queries.array, items.array),
         )
-        options |= {"query_ids": queries.array, "item_ids": items.array, "unjudged": unjudged}
-        return cls._build(items.array.size, rows, query_rows, "unjudged", **options)
+        return cls._build(
+            items.array.size, rows, query_rows, "unjudged", unjudged=unjudged,
+            relevant_from=relevant_from, weights=weights, query_ids=queries.array,
+            item_ids=items.array,
+        )  # fmt: skip
 
     @classmethod
     def from_groups(
-        cls, grades: Any, qid: Any, *, unjudged: Unjudged = "irrelevant", **options: Any
+        cls,
+        grades: Any,
+        qid: Any,
+        *,
+        unjudged: Unjudged = "irrelevant",
+        relevant_from: float = 1.0,
+        weights: Any = None,
+        item_ids: Any = None,
     ) -> Relevance:
         """Relevance of candidate lists, as learning-to-rank files hold them.
 
@@ -253,8 +281,8 @@ class Relevance(JudgmentTable):
             The query of each row, in any order. Queries are numbered by first appearance.
         unjudged : {"irrelevant", "ignore"}, default="irrelevant"
             Whether unjudged candidates count as irrelevant or leave the list.
-        **options
-            ``relevant_from``, ``weights``, ``item_ids``; see `Relevance`.
+        relevant_from, weights, item_ids
+            See `Relevance`.
 
         Returns
         -------
@@ -269,5 +297,6 @@ class Relevance(JudgmentTable):
         """
         rows, names = rows_of_groups(grades, qid)
         return cls._build(
-            rows.items.size, rows, None, "absent", unjudged=unjudged, query_ids=names, **options
-        )
+            rows.items.size, rows, None, "absent", unjudged=unjudged, relevant_from=relevant_from,
+            weights=weights, query_ids=names, item_ids=item_ids,
+        )  # fmt: skip
