@@ -11,6 +11,11 @@ import numpy as np
 from .admm import PlaneProblem
 from .ranking_loss import Plane
 
+# How far from the best point towards the planes' own minimiser the next plane is cut. All the way
+# (1.0) the points swing from side to side: on wine, WDBC, ionosphere and IsoLet a quarter of the
+# way takes half to a third of the rounds.
+STEP = 0.25
+
 
 class SolverResult(NamedTuple):
     """What a solver found, and the reason to trust it."""
@@ -35,7 +40,8 @@ def cutting_plane(
     """Minimise ``reg(W) + C xi(W)``, xi the slack of the most violated rankings.
 
     Each round asks for the most violated rankings at W, which give the true slack of W and so an
-    upper bound; solving over all planes so far gives the next W and, by duality, a lower bound.
+    upper bound; solving over all planes so far gives a minimiser of theirs and, by duality, a lower
+    bound. The next W lies between the best one and that minimiser.
 
     Parameters
     ----------
@@ -80,7 +86,7 @@ def cutting_plane(
             break
         problem.add(plane.psi, plane.delta)
         inner = problem.solve(C * max(0.1 * tol, 0.1 * gap))
-        W, slack, n_inner = inner.W, inner.slack, inner.n_iter
+        W, slack, n_inner = best + STEP * (inner.W - best), inner.slack, inner.n_iter
         lower = max(lower, inner.lower)
     gap = (upper - lower) / C
     return SolverResult(best, upper, gap, len(history), gap <= tol, history)

@@ -1,0 +1,65 @@
+"""What does an oracle cost beside the sort of its scores, and how does it grow?
+
+1,000 queries, 500 relevant of 10,000 items, k = 10, one thread; then 1,000 to 100,000 items with one in
+twenty relevant. The exponent is the slope of log seconds over log items.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from _table import best_seconds, publish
+
+from rankspace._kernels.measures import KERNELS
+from rankspace._kernels.violations import oracle
+from rankspace._solvers.ranking_loss import discounts_of
+from rankspace.measures import parse_measure
+
+MEASURES = ("auc", "p@10", "knn@10", "map", "mrr", "ndcg@10", "ndcg", "ndcg-mlr@10", "ndcg-mlr")
+NAMES = [kernel.py_func.__name__ for kernel in KERNELS]
+
+
+class Problem:
+    """Scores of many queries: relevant items score a little higher."""
+
+    def __init__(self, n_queries: int, n_items: int, n_pos: int) -> None:
+        rng = np.random.default_rng(0)
+        self.scores = rng.normal(size=(n_queries, n_items))
+        self.scores[:, :n_pos] += 1
+        descending = (
+            np.sort(self.scores[:, :n_pos])[:, ::-1],
+            np.sort(self.scores[:, n_pos:])[:, ::-1],
+        )
+        self.pos, self.neg = (np.ascontiguousarray(part) for part in descending)
+
+    def sort(self) -> None:
+        np.argsort(self.scores, axis=1)
+
+    def run(self, measure: str) -> None:
+        spec, k = parse_measure(measure)
+        code, discounts = NAMES.index(spec.kernel), discounts_of(spec.kernel, self.scores.shape[1])
+        for pos, neg in zip(self.pos, self.neg, strict=True):
+            oracle(code, pos, neg, k, discounts)
+
+
+def exponent(measure: str, problems: dict[int, Problem]) -> float:
+    """Slope of log seconds over log items."""
+    seconds = [best_seconds(lambda p=p: p.run(measure), 3) for p in problems.values()]
+    return float(np.polyfit(np.log(list(problems)), np.log(seconds), 1)[0])
+
+
+def main() -> None:
+    problem = Problem(1000, 10_000, 500)
+    sort = best_seconds(problem.sort, 3)
+    growing = {n: Problem(30, n, n // 20) for n in (1000, 3000, 10_000, 30_000, 100_000)}
+    rows: list[list[Any]] = [["the sort", sort, 1.0, ""]]
+    for measure in MEASURES:
+        seconds = best_seconds(lambda measure=measure: problem.run(measure), 3)
+        rows.append([measure, seconds, seconds / sort, exponent(measure, growing)])
+    title = "Oracles of 1,000 queries x 10,000 items, seconds"
+    publish(title, ["measure", "seconds", "over the sort", "exponent in items"], rows)
+
+
+if __name__ == "__main__":
+    main()
