@@ -1,7 +1,7 @@
 """What does an oracle cost beside the sort of its scores, and how does it grow?
 
-1,000 queries, 500 relevant of 10,000 items, k = 10, one thread; then 1,000 to 100,000 items with one in
-twenty relevant. The exponent is the slope of log seconds over log items.
+1,000 queries, 500 relevant of 10,000 items, k = 10, one thread; then 1,000 to 100,000 items with
+one in twenty relevant. The exponent is the slope of log seconds over log items.
 """
 
 from __future__ import annotations

@@ -11,11 +11,6 @@ import numpy as np
 from .admm import PlaneProblem
 from .ranking_loss import Plane
 
-# How far from the best point towards the planes' own minimiser the next plane is cut. All the way
-# (1.0) the points swing from side to side: on wine, WDBC, ionosphere and IsoLet a quarter of the
-# way takes half to a third of the rounds.
-STEP = 0.25
-
 
 class SolverResult(NamedTuple):
     """What a solver found, and the reason to trust it."""
@@ -85,8 +80,8 @@ def cutting_plane(
         if gap <= tol:
             break
         problem.add(plane.psi, plane.delta)
-        inner = problem.solve(C * max(0.1 * tol, 0.1 * gap))
-        W, slack, n_inner = best + STEP * (inner.W - best), inner.slack, inner.n_iter
+        inner = problem.solve(problem.closeness * C * gap)
+        W, slack, n_inner = best + problem.step * (inner.W - best), inner.slack, inner.n_iter
         lower = max(lower, inner.lower)
     gap = (upper - lower) / C
     return SolverResult(best, upper, gap, len(history), gap <= tol, history)

@@ -28,6 +28,11 @@ class GroupSparseProblem(PlaneProblem):
     exactly zero elsewhere.
     """
 
+    # A point between two has the features of both: planes are cut at the minimisers themselves,
+    # close enough for their support to have settled.
+    step = 1.0
+    closeness = 0.1
+
     def __init__(self, cone: Any, regularizer: TraceAndGroups, C: float) -> None:
         super().__init__(cone, regularizer, C)
         self.V = np.zeros_like(self.Z)
