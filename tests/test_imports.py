@@ -23,6 +23,7 @@ LAYERS = [
     {"_solvers"},
     {"_base"},
     {"baselines", "mlr"},
+    {"mlr_path"},
     {"_svg", "_page"},
     {"report"},
     {"demo"},

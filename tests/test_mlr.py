@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from rankspace import MLR, Euclidean, Relevance, RobustMLR
+from rankspace import MLR, MLRCV, Euclidean, Relevance, RobustMLR
 from rankspace._solvers.cones import PSDCone
 from rankspace._solvers.ranking_loss import RankingLoss
 from rankspace._solvers.simplex_qp import simplex_qp
@@ -22,7 +22,7 @@ ALL = ["auc", "p@3", "knn@3", "map", "mrr", "ndcg@3", "ndcg", "ndcg-mlr@3", "ndc
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks([MLR(max_iter=20), RobustMLR(max_iter=20)])
+@parametrize_with_checks([MLR(max_iter=20), MLRCV((10, 1000), max_iter=20), RobustMLR(max_iter=20)])
 def test_scikit_learn_conventions(estimator, check):
     check(estimator)
 
@@ -309,3 +309,45 @@ def test_small_quadratic_program_meets_its_conditions(seed, m, rank, log_C):
     assert a.sum() <= C * (1 + 1e-12)
     lost = a @ (gradient - level) + max(C - a.sum(), 0.0) * -level
     assert lost <= 1e-9 * C * (1 + np.abs(H).max() * C)
+
+
+def test_path_chooses_on_held_out_queries_and_refits(wine):
+    X, y = wine
+    model = MLRCV((0.01, 10, 1000), measure="auc", random_state=0).fit(X, y)
+    assert model.scores_.shape == (3,)
+    assert int(np.argmax(model.scores_)) == [0.01, 10.0, 1000.0].index(model.C_)
+    assert model.C_ > 0.01
+    refit = MLR(model.C_, measure="auc").fit(X, y)
+    np.testing.assert_allclose(model.components_, refit.components_)
+
+
+def test_a_step_of_the_path_has_the_score_of_a_fit_from_scratch(wine):
+    X, y = wine
+    relevance = Relevance.from_labels(y)
+    model = MLRCV((10, 100), measure="auc", tol=1e-4, random_state=0)
+    model.fit(X, y)
+    train, held_out = model._split(relevance)
+    fresh = MLR(100, measure="auc", tol=1e-4).fit(X[train], y[train])
+    judged = Relevance.from_labels(y[train], query_labels=y[held_out])
+    expected = fresh._evaluate(X[train], judged, None, X[held_out], None, "auc").means["auc"]
+    assert model.scores_[1] == pytest.approx(expected, abs=1e-3)
+
+
+def test_path_over_separate_queries_and_ignored_pairs():
+    matching = make_matching(300, random_state=0)
+    model = MLRCV((10, 1000), measure="auc", scoring="map", random_state=0)
+    model.fit(matching.X, matching.relevance, queries=matching.queries)
+    assert np.isfinite(model.scores_).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"Cs": []}, "Cs must be positive numbers"),
+        ({"Cs": [0, 1]}, "Cs must be positive numbers"),
+        ({"validation_fraction": 1.0}, "must lie between 0 and 1: got 1.0"),
+    ],
+)
+def test_bad_paths(options, message, wine):
+    with pytest.raises(ValueError, match=message):
+        MLRCV(**options).fit(*wine)

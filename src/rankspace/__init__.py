@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from .measures import Comparison, Report, compare, evaluate, knn_error
     from .metric import BilinearMetric, LinearMetric, load_metric
     from .mlr import MLR, RobustMLR
+    from .mlr_path import MLRCV
     from .ranking import Ranking
     from .relevance import Relevance
     from .report import write_report
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MLR",
+    "MLRCV",
     "BaseRanker",
     "BilinearMetric",
     "Comparison",
@@ -39,6 +41,7 @@ __all__ = [
 
 _HOMES = {
     "MLR": "mlr",
+    "MLRCV": "mlr_path",
     "BaseRanker": "_base",
     "BilinearMetric": "metric",
     "Comparison": "results",

@@ -114,6 +114,11 @@ class PlaneProblem:
         self.alpha = np.append(self.alpha, 0.0)
         self.idle = np.append(self.idle, 0)
 
+    def raise_cap(self, C: float) -> None:
+        """Go on with a larger C; what is known of the planes stays."""
+        self.C = C
+        self._least = 1e-4 / C
+
     def solve(self, tolerance: float, max_iter: int = 1000) -> InnerResult:
         """Lower the gap between value and dual below a tolerance."""
         best: InnerResult | None = None
