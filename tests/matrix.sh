@@ -8,8 +8,7 @@ cd "$(dirname "$0")/.."
 OLDEST="numpy==2.0.* scipy==1.13.* scikit-learn==1.6.0 numba==0.60.* safetensors==0.4.3 pytest<9"
 TESTS=("$@")
 [ ${#TESTS[@]} -gt 0 ] || TESTS=(tests/test_base.py tests/test_relevance.py tests/test_measures.py
-    tests/test_search.py tests/test_metric.py tests/test_imports.py tests/test_oracles.py
-    tests/test_mlr.py)
+    tests/test_search.py tests/test_metric.py tests/test_imports.py tests/test_oracles.py)
 make --no-print-directory dist/.built
 wheel=$(echo dist/*.whl)
 
