@@ -351,3 +351,21 @@ def test_path_over_separate_queries_and_ignored_pairs():
 def test_bad_paths(options, message, wine):
     with pytest.raises(ValueError, match=message):
         MLRCV(**options).fit(*wine)
+
+
+def test_graded_judgments_are_told_to_be_taken_as_binary(wine, caplog):
+    X, y = wine
+    graded = [{int(i): 1.0 + (i % 2) for i in np.flatnonzero(y == label)} for label in y[:20]]
+    relevance = Relevance.from_lists(graded, n_items=len(X))
+    fit(MLR(measure="ndcg@10", max_iter=3), X, Relevance.from_labels(y))
+    assert not caplog.records
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        MLR(measure="ndcg@10", max_iter=3).fit(X, relevance, queries=X[:20] + 0.01)
+    assert "optimises the binary form of ndcg@10" in caplog.text
+
+
+def test_rounds_are_logged(wine, caplog):
+    with caplog.at_level("INFO", "rankspace"):
+        model = MLR(measure="auc").fit(*wine)
+    assert len(caplog.records) == model.n_iter_

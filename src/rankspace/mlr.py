@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, check_scalar
 from threadpoolctl import threadpool_limits
 
-from ._base import BaseRanker
+from ._base import BaseRanker, logger
 from ._solvers.admm import Frobenius, PlaneProblem, Trace
 from ._solvers.cones import DiagonalCone, PSDCone
 from ._solvers.cutting_plane import SolverResult, cutting_plane
@@ -105,6 +105,8 @@ class MLR(BaseRanker):
 
     Notes
     -----
+    Each round is told to the logger ``rankspace`` at level INFO.
+
     A round costs two products of n_queries x n_items x n_features and a sort of the items for each
     query; the inner solver an eigenvalue problem of size n_features a step. Memory is O(n_items
     n_features + rounds n_features^2) beside ``max_memory``.
@@ -157,6 +159,11 @@ class MLR(BaseRanker):
         self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
     ) -> LinearMetric:
         self._check_params(X.shape[1])
+        if self.measure.startswith("ndcg") and np.unique(relevance.positive_grades[1]).size > 1:
+            logger.warning(
+                "%s optimises the binary form of %s: grades from %g up are all alike to it.",
+                type(self).__name__, self.measure, relevance.relevant_from,
+            )  # fmt: skip
         taught = np.arange(relevance.n_queries)
         data = scale_data(X, relevance, queries)
         loss = RankingLoss(data.X, data.Q, relevance, self.measure, taught, self.max_memory)
@@ -197,8 +204,9 @@ class MLR(BaseRanker):
     def _cut(self, loss: RankingLoss, problem: PlaneProblem, start: np.ndarray) -> SolverResult:
         if self.batch_size is None or self.batch_size >= loss.queries.size:
             return cutting_plane(
-                self._plane(loss), problem, start, tol=self.tol, max_iter=self.max_iter
-            )
+                self._plane(loss), problem, start, tol=self.tol, max_iter=self.max_iter,
+                callback=_log_round,
+            )  # fmt: skip
         random = check_random_state(self.random_state)
 
         def sampled_plane(W: np.ndarray) -> Plane:
@@ -356,6 +364,12 @@ class RobustMLR(MLR):
         components = metric.components.copy()
         components[:, np.setdiff1d(np.arange(len(result.W)), self.support_)] = 0
         return LinearMetric(components, parameters=metric.parameters)
+
+
+def _log_round(row: dict[str, float]) -> None:
+    logger.info(
+        "gap %.4f after %.1f s, %d constraints", row["gap"], row["seconds"], row["n_constraints"]
+    )
 
 
 def check_choice(value: Any, name: str, choices: tuple[str, ...]) -> None:
