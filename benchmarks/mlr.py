@@ -19,7 +19,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankspace import MLR, Relevance
 from rankspace._solvers.admm import PlaneProblem
-from rankspace._solvers.ranking_loss import RankingLoss, Sums, _in_threads
+from rankspace._solvers.ranking_loss import RankingLoss, Sums
+from rankspace._threads import in_threads
 from rankspace.datasets import fetch_isolet
 
 
@@ -46,8 +47,7 @@ class BareRound(RankingLoss):
 
     def run(self, components: np.ndarray) -> None:
         state = (self._embed(self.X, components), self._embed(self.Q, components), np.zeros(0))
-        steps = (lambda b=b: self.local_step(b, state) for b in self.blocks(self.queries))
-        list(_in_threads(steps))
+        list(in_threads(lambda b: self.local_step(b, state), self.blocks(self.queries)))
 
 
 def round_row(X: np.ndarray, y: np.ndarray, measure: str) -> list[Any]:

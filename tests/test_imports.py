@@ -13,7 +13,7 @@ PACKAGE = Path(rankspace.__file__).parent
 
 # From the ground up: a module may import from its own layer and from those before it.
 LAYERS = [
-    {"_kernels", "_text", "_files", "_tables", "_progress", "_vectors"},
+    {"_kernels", "_text", "_files", "_tables", "_progress", "_threads", "_vectors"},
     {"_qrels", "_judgments"},
     {"_judgment_table"},
     {"relevance", "ranking"},

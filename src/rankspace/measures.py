@@ -6,7 +6,6 @@ reports against chance; `knn_error` is the error of classification by the neares
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from ._judgments import check_labels, check_same_kind
+from ._threads import n_threads
 from .ranking import Ranking
 from .relevance import Relevance
 from .results import Comparison, Report, compare
@@ -320,12 +320,12 @@ def _places(wanted: np.ndarray, names: np.ndarray) -> np.ndarray:
 
 def _over_threads(work: Callable[[np.ndarray], None], n_queries: int, n_entries: int) -> None:
     """Run work on ranges of queries, in threads if there is enough of it to pay."""
-    n_threads = min(os.cpu_count() or 1, n_entries // 1_000_000, n_queries)
-    if n_threads < 2:
+    n_parts = min(n_threads(), n_entries // 1_000_000, n_queries)
+    if n_parts < 2:
         work(np.arange(n_queries))
         return
-    with ThreadPoolExecutor(n_threads) as pool:
-        list(pool.map(work, np.array_split(np.arange(n_queries), n_threads)))
+    with ThreadPoolExecutor(n_parts) as pool:
+        list(pool.map(work, np.array_split(np.arange(n_queries), n_parts)))
 
 
 def knn_error(ranking: Ranking, labels: Any, k: int, *, query_labels: Any = None) -> float:

@@ -158,7 +158,7 @@ class MLR(BaseRanker):
     def _learn(
         self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
     ) -> LinearMetric:
-        self._check_params(X.shape[1])
+        self._check_params()
         if self.measure.startswith("ndcg") and np.unique(relevance.positive_grades[1]).size > 1:
             logger.warning(
                 "%s optimises the binary form of %s: grades from %g up are all alike to it.",
@@ -174,7 +174,7 @@ class MLR(BaseRanker):
         self.scale_ = data.scale
         return self._store(result, X.dtype)
 
-    def _check_params(self, n_features: int) -> None:
+    def _check_params(self) -> None:
         check_scalar(self.C, "C", Real, min_val=0, include_boundaries="neither")
         check_scalar(self.tol, "tol", Real, min_val=0, include_boundaries="neither")
         check_scalar(self.max_iter, "max_iter", Integral, min_val=1)
@@ -347,8 +347,8 @@ class RobustMLR(MLR):
     prior = None
     solver = "admm"
 
-    def _check_params(self, n_features: int) -> None:
-        super()._check_params(n_features)
+    def _check_params(self) -> None:
+        super()._check_params()
         check_scalar(self.sparsity, "sparsity", Real, min_val=0)
 
     def _solve(self, loss: RankingLoss, data: Scaled) -> SolverResult:

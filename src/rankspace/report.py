@@ -17,7 +17,7 @@ from ._text import PathLike
 from .measures import list_of, new_items
 from .ranking import Ranking
 from .relevance import Relevance
-from .results import Comparison, Report, _same_queries, compare
+from .results import Comparison, Report, compare, same_queries
 
 Describe = Callable[[int], str]
 
@@ -67,7 +67,7 @@ def write_report(
     describe_item, describe_query : callable, optional
         Text for a row of ``X`` and for a query, by number. It is shown as text, never as HTML.
     example : int, optional
-        The query whose lists are shown. By default the one at the 90th percentile of gains.
+        The query whose lists are shown; by default one near the 90th percentile of gains.
     n_listed : int, default=10
         How many items of its lists to show.
     notes : sequence of str
@@ -113,9 +113,6 @@ def write_report(
     sections.append(_example_section(lists, example))
     foot = _foot(study, (before, after), notes)
     return write_text(path, _page.page(title, _head(title, study), sections, foot, style))
-
-
-# ---------------------------------------------------------------------- what is compared
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,7 +188,7 @@ def _study(
 
 def _paired(before: Report, after: Report) -> tuple[Report, Report]:
     """Both reports in the order of the first, with NaN where either leaves a query out."""
-    order = _same_queries(before, after)
+    order = same_queries(before, after)
     values: tuple[dict[str, np.ndarray], dict[str, np.ndarray]] = ({}, {})
     for name in (name for name in before.values if name in after.values):
         a, b = before.values[name], after.values[name][order]
@@ -247,7 +244,7 @@ def _methods_section(study: _Study, others: Mapping[str, Report]) -> str:
         return ""
     methods = dict(zip(study.names, study.reports, strict=True))
     for name, report in others.items():
-        _same_queries(study.before, report)
+        same_queries(study.before, report)
         methods[str(name)] = report
     return section("methods", "All methods", _page.methods_table(methods, study.before.values))
 

@@ -255,7 +255,7 @@ def compare(before: Report, after: Report, *, random_state: int = 0) -> Comparis
             f"the reports must share a measure: got {', '.join(before.values)} and "
             f"{', '.join(after.values)}."
         )
-    order = _same_queries(before, after)
+    order = same_queries(before, after)
     weights = np.ones(before.n_queries) if before.weights is None else before.weights
     others = np.ones(after.n_queries) if after.weights is None else after.weights
     if not np.array_equal(weights, others[order]):
@@ -277,7 +277,7 @@ def compare(before: Report, after: Report, *, random_state: int = 0) -> Comparis
     return Comparison(**columns, smaller_is_better=before.smaller_is_better)
 
 
-def _same_queries(before: Report, after: Report) -> np.ndarray:
+def same_queries(before: Report, after: Report) -> np.ndarray:
     """Where each query of the first report stands in the second."""
     if before.n_queries != after.n_queries:
         raise ValueError(

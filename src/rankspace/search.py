@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from numbers import Integral
 from typing import Any, Literal, Protocol
 
@@ -12,6 +10,7 @@ import numpy as np
 
 from ._judgments import check_ids
 from ._space import Space, as_vectors, centre_of, shifted
+from ._threads import in_threads, n_threads
 from .ranking import Ranking
 
 QUERY_BLOCK = 256
@@ -172,7 +171,7 @@ class Index:
             raise ValueError(f"k must be a whole number of at least 1: got {k}.")
         short = k is not None and 8 * k < space.n_items
         width = (k + 10 + k // 8) if short and k is not None else 2 * space.n_items
-        block = max(1, min(QUERY_BLOCK, self.max_memory * 2**20 // (16 * width * _n_threads())))
+        block = max(1, min(QUERY_BLOCK, self.max_memory * 2**20 // (16 * width * n_threads())))
         search = self._nearest if short else self._all
 
         def work(start: int) -> Ranking:
@@ -180,7 +179,7 @@ class Index:
             items, distances = search(space, queries[part], own[part], k)
             return self._ranking(items, distances, None if names is None else names[part])
 
-        yield from _in_threads(work, range(0, len(queries), block))
+        yield from in_threads(work, range(0, len(queries), block))
 
     def _ready(self) -> Space:
         if self._space is None:
@@ -257,22 +256,3 @@ class Index:
             distances = np.sqrt(distances)
         indptr = np.concatenate(([0], np.cumsum([row.size for row in items])))
         return Ranking(indptr, np.concatenate(items), distances, self.n_items, names, self.ids)
-
-
-def _n_threads() -> int:
-    return os.cpu_count() or 1
-
-
-def _in_threads(work: Callable[[int], Ranking], starts: range) -> Iterator[Ranking]:
-    """Map in threads, a few blocks ahead of the reader, with products on one thread each."""
-    from threadpoolctl import threadpool_limits
-
-    if len(starts) == 1:
-        yield work(starts[0])
-        return
-    with ThreadPoolExecutor(_n_threads()) as pool:
-        for first in range(0, len(starts), _n_threads()):
-            # Not while the reader has its turn: the limit holds for the whole process.
-            with threadpool_limits(1, "blas"):
-                blocks = list(pool.map(work, starts[first : first + _n_threads()]))
-            yield from blocks

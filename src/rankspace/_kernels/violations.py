@@ -101,7 +101,6 @@ def violate_all(
                 kind[row_items[j]] = IRRELEVANT if keep_unjudged else PASSED_OVER
             else:
                 kind[row_items[j]] = RELEVANT if grade >= level else IRRELEVANT
-        own_kind = IRRELEVANT
         if own_items[q] >= 0:
             kind[own_items[q]] = PASSED_OVER
         for i in range(n_items):
@@ -112,7 +111,7 @@ def violate_all(
         for j in range(first, last):
             kind[row_items[j]] = IRRELEVANT
         if own_items[q] >= 0:
-            kind[own_items[q]] = own_kind
+            kind[own_items[q]] = IRRELEVANT
     return total
 
 

@@ -6,14 +6,13 @@ what the blocks give; blocks depend on nothing but the data and the metric.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 
+from .._threads import in_threads, n_threads
 from ..measures import parse_measure
 from ..relevance import Relevance
 
@@ -86,14 +85,12 @@ class RankingLoss:
         scales = np.zeros(self.relevance.n_queries)
         scales[queries] = weights / weights.sum()
         state = (self._embed(self.X, components), self._embed(self.Q, components), scales)
-        steps = (
-            lambda block=block: self.local_step(block, state) for block in self.blocks(queries)
-        )
-        return self.update(_in_threads(steps))
+        blocks = self.blocks(queries)
+        return self.update(in_threads(lambda block: self.local_step(block, state), blocks))
 
     def blocks(self, queries: np.ndarray) -> list[np.ndarray]:
         """Queries in parts whose work fits the memory."""
-        entries = self.max_memory * 2**20 // (40 * _n_threads())
+        entries = self.max_memory * 2**20 // (40 * n_threads())
         if self.in_full:
             size = max(1, min(256, entries // len(self.X)))
             return [queries[start : start + size] for start in range(0, queries.size, size)]
@@ -177,21 +174,3 @@ def _judged_lists(relevance: Relevance) -> Any:
     others = table.indices != relevance.own_items[owner]
     indptr = np.concatenate(([0], np.cumsum(np.bincount(owner[others], minlength=table.shape[0]))))
     return scipy.sparse.csr_array((table.data[others], table.indices[others], indptr), table.shape)
-
-
-def _n_threads() -> int:
-    return os.cpu_count() or 1
-
-
-def _in_threads(steps: Iterable[Any]) -> Iterable[Sums]:
-    """Run steps in threads, a few ahead, and give their results in order."""
-    from threadpoolctl import threadpool_limits
-
-    with ThreadPoolExecutor(_n_threads()) as pool, threadpool_limits(1, "blas"):
-        waiting: list[Any] = []
-        for step in steps:
-            waiting.append(pool.submit(step))
-            if len(waiting) > _n_threads():
-                yield waiting.pop(0).result()
-        for future in waiting:
-            yield future.result()

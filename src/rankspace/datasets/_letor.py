@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import mmap
-import os
 import re
 import zlib
 from collections import deque
@@ -16,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._text import PathLike, cut_short, malformed, open_bytes
+from .._threads import n_threads
 from ..relevance import Relevance
 from ._dataset import Dataset
 
@@ -115,7 +115,7 @@ def read_rows(
         raise ValueError(f"dtype must be float64 or float32: got {dtype}.")
     if n_features is not None and n_features < 1:
         raise ValueError(f"n_features must be at least 1: got {n_features}.")
-    n_jobs = _n_cores() if n_jobs is None else n_jobs
+    n_jobs = n_threads() if n_jobs is None else n_jobs
     if n_jobs < 1:
         raise ValueError(f"n_jobs must be at least 1: got {n_jobs}.")
     parser = _Parser(path, n_features, dtype, comments, with_qid)
@@ -123,12 +123,6 @@ def read_rows(
     if not any(block.qid.size for block in blocks):
         raise ValueError(f"{path} must have at least one line: got an empty file.")
     return _join(blocks, parser.width, dtype)
-
-
-def _n_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _read_blocks(path: PathLike) -> Iterator[_Block]:
