@@ -47,7 +47,7 @@ class BareRound(RankingLoss):
 
     def run(self, components: np.ndarray) -> None:
         state = (self._embed(self.X, components), self._embed(self.Q, components), np.zeros(0))
-        list(in_threads(lambda b: self.local_step(b, state), self.blocks(self.queries)))
+        list(in_threads(lambda b: self.local_step(b, state), self.blocks(self.queries), ahead=8))
 
 
 def round_row(X: np.ndarray, y: np.ndarray, measure: str) -> list[Any]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from functools import cache
+from typing import Any, TypeVar
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
@@ -18,16 +19,30 @@ def n_threads() -> int:
     return os.cpu_count() or 1
 
 
-def in_threads(work: Callable[[Part], Result], parts: Sequence[Part]) -> Iterator[Result]:
-    """Map in threads, a few parts at a time, in order, with matrix products on one thread each."""
-    from threadpoolctl import threadpool_limits
+@cache
+def _blas() -> Any:
+    """The BLAS libraries of this process; finding them takes milliseconds, so it is done once."""
+    import scipy.linalg  # noqa: F401  (brings a library of its own)
+    from threadpoolctl import ThreadpoolController
 
+    return ThreadpoolController().select(user_api="blas")
+
+
+def in_threads(
+    work: Callable[[Part], Result], parts: Sequence[Part], *, ahead: int = 1
+) -> Iterator[Result]:
+    """Map in threads, in order, with matrix products on one thread each.
+
+    So many parts for each thread are done before the reader gets the first: threads wait for each
+    other less often the more there are, and as many results are held.
+    """
     if len(parts) == 1:
         yield work(parts[0])
         return
     with ThreadPoolExecutor(n_threads()) as pool:
-        for first in range(0, len(parts), n_threads()):
+        batch = ahead * n_threads()
+        for first in range(0, len(parts), batch):
             # Not while the reader has its turn: the limit holds for the whole process.
-            with threadpool_limits(1, "blas"):
-                results = list(pool.map(work, parts[first : first + n_threads()]))
+            with _blas().limit(limits=1):
+                results = list(pool.map(work, parts[first : first + batch]))
             yield from results

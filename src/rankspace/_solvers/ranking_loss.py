@@ -86,7 +86,7 @@ class RankingLoss:
         scales[queries] = weights / weights.sum()
         state = (self._embed(self.X, components), self._embed(self.Q, components), scales)
         blocks = self.blocks(queries)
-        return self.update(in_threads(lambda block: self.local_step(block, state), blocks))
+        return self.update(in_threads(lambda block: self.local_step(block, state), blocks, ahead=8))
 
     def blocks(self, queries: np.ndarray) -> list[np.ndarray]:
         """Queries in parts whose work fits the memory."""
