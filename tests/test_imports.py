@@ -17,7 +17,7 @@ LAYERS = [
     {"_qrels", "_judgments"},
     {"_judgment_table"},
     {"relevance", "ranking"},
-    {"results", "_space"},
+    {"results", "_space", "_scaling"},
     {"measures", "search", "datasets"},
     {"metric"},
     {"_solvers"},

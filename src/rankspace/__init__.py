@@ -8,7 +8,7 @@ __version__ = "0.1.0.dev0"
 if TYPE_CHECKING:
     from . import datasets
     from ._base import BaseRanker
-    from .baselines import Euclidean
+    from .baselines import LMNN, MLCC, SVMMAP, Euclidean
     from .measures import Comparison, Report, compare, evaluate, knn_error
     from .metric import BilinearMetric, LinearMetric, load_metric
     from .mlr import MLR, RobustMLR
@@ -19,8 +19,11 @@ if TYPE_CHECKING:
     from .search import Index
 
 __all__ = [
+    "LMNN",
+    "MLCC",
     "MLR",
     "MLRCV",
+    "SVMMAP",
     "BaseRanker",
     "BilinearMetric",
     "Comparison",
@@ -40,8 +43,11 @@ __all__ = [
 ]
 
 _HOMES = {
+    "LMNN": "baselines",
+    "MLCC": "baselines",
     "MLR": "mlr",
     "MLRCV": "mlr_path",
+    "SVMMAP": "baselines",
     "BaseRanker": "_base",
     "BilinearMetric": "metric",
     "Comparison": "results",

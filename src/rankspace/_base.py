@@ -320,6 +320,7 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
 # Inside the class, scikit-learn's wrapper for set_output would hide the condition.
 BaseRanker.transform = available_if(_is_linear)(BaseRanker.transform)  # type: ignore[method-assign]
+BaseRanker.fit_transform = available_if(_is_linear)(BaseRanker.fit_transform)
 
 
 class _Distance:

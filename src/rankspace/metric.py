@@ -190,7 +190,7 @@ class LinearMetric(_Stored):
 
 
 class BilinearMetric(_Stored):
-    """Minus a similarity of mapped queries and items: ``d(q, x) = -(A q)'(B x)``.
+    """Minus a similarity of mapped queries and items: ``d(q, x) = -(A q + a)'(B x)``.
 
     Smaller is nearer, as everywhere; it is no distance in the strict sense and may be negative.
 
@@ -200,6 +200,8 @@ class BilinearMetric(_Stored):
         The map ``A`` of queries.
     right : array-like of shape (n_components, n_features)
         The map ``B`` of items.
+    offset : array-like of shape (n_components,), optional
+        What is added to every mapped query, ``a``; zero by default.
     parameters : mapping, optional
         How it was learned, as JSON can hold it; stored with the metric.
 
@@ -212,14 +214,21 @@ class BilinearMetric(_Stored):
     """
 
     kind = "bilinear"
-    arrays = ("left", "right")
+    arrays = ("left", "right", "offset")
     inner = True
 
     def __init__(
-        self, left: Any, right: Any, *, parameters: Mapping[str, Any] | None = None
+        self,
+        left: Any,
+        right: Any,
+        *,
+        offset: Any = None,
+        parameters: Mapping[str, Any] | None = None,
     ) -> None:
         self.left = _matrix(left, "left")
         self.right = _matrix(right, "right")
+        zero = np.zeros(len(self.left), dtype=self.left.dtype)
+        self.offset = _vector(zero if offset is None else offset, len(self.left), "offset")
         self.parameters = dict(parameters or {})
         if len(self.left) != len(self.right):
             raise ValueError(
@@ -238,7 +247,8 @@ class BilinearMetric(_Stored):
 
     def embed_queries(self, Q: Any) -> np.ndarray:
         """Vectors of queries for an index by inner product."""
-        return _product(Q, self.left)
+        mapped = _product(Q, self.left)
+        return mapped + self.offset.astype(mapped.dtype, copy=False)
 
     def distances(self, Q: Any, X: Any) -> np.ndarray:
         """Minus the similarity of each query and each item.
@@ -327,14 +337,26 @@ def _check_header(path: PathLike, header: Mapping[str, str]) -> type[Metric]:
 
 def _matrix(values: Any, name: str) -> np.ndarray:
     matrix = np.array(values, order="C")
-    if matrix.dtype not in (np.float32, np.float64):
-        matrix = matrix.astype(np.float64)
     if matrix.ndim != 2 or 0 in matrix.shape:
         raise ValueError(f"{name} must be a non-empty matrix: got shape {matrix.shape}.")
-    if not np.isfinite(matrix).all():
+    return _frozen(matrix, name)
+
+
+def _vector(values: Any, size: int, name: str) -> np.ndarray:
+    vector = np.array(values)
+    if vector.shape != (size,):
+        raise ValueError(f"{name} must be a vector of {size} entries: got shape {vector.shape}.")
+    return _frozen(vector, name)
+
+
+def _frozen(array: np.ndarray, name: str) -> np.ndarray:
+    """As finite floats that cannot be changed."""
+    if array.dtype not in (np.float32, np.float64):
+        array = array.astype(np.float64)
+    if not np.isfinite(array).all():
         raise ValueError(f"{name} must be finite: got NaN or infinity.")
-    matrix.flags.writeable = False
-    return matrix
+    array.flags.writeable = False
+    return array
 
 
 def _product(X: Any, components: np.ndarray) -> np.ndarray:

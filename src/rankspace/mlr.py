@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state, check_scalar
 from threadpoolctl import threadpool_limits
 
 from ._base import BaseRanker, logger
+from ._scaling import Scaled, scale_data
 from ._solvers.admm import Frobenius, PlaneProblem, Trace
 from ._solvers.cones import DiagonalCone, PSDCone
 from ._solvers.cutting_plane import SolverResult, cutting_plane
@@ -23,28 +24,6 @@ from ._solvers.subgradient import projected_subgradient
 from .measures import parse_measure
 from .metric import LinearMetric
 from .relevance import Relevance
-
-
-class Scaled(NamedTuple):
-    """Items and queries from their centre, in units of the root mean squared distance."""
-
-    X: np.ndarray
-    Q: np.ndarray
-    scale: float
-
-
-def scale_data(X: np.ndarray, relevance: Relevance, queries: np.ndarray | None) -> Scaled:
-    """Centre and scale by one number, so that C means the same on any data."""
-    mean = X.mean(axis=0, dtype=np.float64)
-    scale = float(np.sqrt(2 * X.var(axis=0, dtype=np.float64).sum()))
-    if scale == 0:
-        raise ValueError("X must have rows that differ: all are equal.")
-
-    def scaled(points: np.ndarray) -> np.ndarray:
-        return (np.subtract(points, mean, dtype=np.float64) / scale).astype(points.dtype)
-
-    items = scaled(X)
-    return Scaled(items, items[relevance.own_items] if queries is None else scaled(queries), scale)
 
 
 class MLR(BaseRanker):

@@ -8,13 +8,14 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from ._base import BaseRanker
+from ._scaling import scale_data
 from ._solvers.admm import PlaneProblem, Trace
 from ._solvers.cones import PSDCone
 from ._solvers.cutting_plane import cutting_plane
 from ._solvers.ranking_loss import RankingLoss
 from .measures import evaluate
 from .metric import LinearMetric
-from .mlr import MLR, check_oracle, scale_data
+from .mlr import MLR, check_oracle
 from .relevance import Relevance
 from .search import Index
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .cones import AllVectors
 from .simplex_qp import simplex_qp
 
 
@@ -184,3 +185,20 @@ class PlaneProblem:
         if not kept.all():
             self.psi, self.delta, self.alpha = self.psi[kept], self.delta[kept], self.alpha[kept]
             self.idle, self.gram = self.idle[kept], self.gram[np.ix_(kept, kept)]
+
+
+class VectorProblem(PlaneProblem):
+    """The same without a cone, under half the squared norm: its dual is the small program alone."""
+
+    def __init__(self, d: int, C: float) -> None:
+        space = AllVectors(d)
+        super().__init__(space, Frobenius(space, np.zeros(d)), C)
+
+    def solve(self, tolerance: float, max_iter: int = 1000) -> InnerResult:
+        """Solve over the planes, exactly."""
+        self.alpha = simplex_qp(self.gram, -self.delta, self.C, self.alpha)
+        self.Z = self._combination()
+        upper, slack = self.value(self.Z)
+        lower = self._lower()
+        self._age()
+        return InnerResult(self.Z, slack, upper, lower, 1)

@@ -1,4 +1,4 @@
-"""Where a metric may lie: the positive semi-definite cone, or the non-negative diagonals."""
+"""Where an answer may lie: the semi-definite cone, the non-negative diagonals, or anywhere."""
 
 from __future__ import annotations
 
@@ -67,3 +67,18 @@ class DiagonalCone:
         L = np.diag(np.sqrt(W))[np.argsort(-W, kind="stable")]
         kept = L.any(axis=1)
         return L[kept] if kept.any() else np.zeros((1, W.size))
+
+
+class AllVectors:
+    """Every vector; what is learned is no matrix but one weight a feature."""
+
+    def __init__(self, d: int) -> None:
+        self.identity = np.ones(d)
+
+    def restrict(self, psi: np.ndarray) -> np.ndarray:
+        """What of a feature difference acts on the vector."""
+        return psi
+
+    def project(self, A: np.ndarray) -> np.ndarray:
+        """The nearest point: itself."""
+        return A

@@ -128,9 +128,7 @@ class RankingLoss:
         from .._kernels.violations import violate_all
 
         relevance = self.relevance
-        distances = queries[block] @ items.T
-        distances *= -2
-        distances += np.einsum("ij,ij->i", items, items)
+        distances = self._distances(queries[block], items)
         order = np.argsort(distances, axis=1)
         weights = np.empty_like(distances)
         loss = violate_all(
@@ -139,18 +137,28 @@ class RankingLoss:
             relevance.unjudged == "irrelevant", relevance.relevant_from, self.code, self.cut,
             self.discounts, scales, weights,
         )  # fmt: skip
+        return self._sums(block, weights, loss)
+
+    def _distances(self, queries: np.ndarray, items: np.ndarray) -> np.ndarray:
+        """Squared distances of each query from all items, less what does not change their order."""
+        distances = queries @ items.T
+        distances *= -2
+        distances += np.einsum("ij,ij->i", items, items)
+        return distances
+
+    def _sums(self, block: np.ndarray, weights: Any, loss: float) -> Sums:
         return Sums(self.Q[block].T @ (weights @ self.X), weights.sum(axis=0, dtype=float), loss)
 
     def _judged_items(
         self, block: np.ndarray, items: np.ndarray, queries: np.ndarray, scales: np.ndarray
     ) -> Sums:
-        from .._kernels.violations import pair_distances, violate_lists
+        from .._kernels.violations import violate_lists
 
         assert self._lists is not None
         lists = self._lists[block]
         owner = np.repeat(np.arange(block.size), np.diff(lists.indptr))
         distances, weights = np.empty(owner.size), np.empty(owner.size)
-        pair_distances(queries[block], items, owner, lists.indices, distances)
+        self._pair_distances(queries[block], items, owner, lists.indices, distances)
         order = np.lexsort((distances, owner))
         flags = (lists.data[order] >= self.relevance.relevant_from).astype(np.int8)
         loss = violate_lists(
@@ -159,7 +167,43 @@ class RankingLoss:
         )  # fmt: skip
         shape = (block.size, len(self.X))
         table = scipy.sparse.csr_array((weights, lists.indices[order], lists.indptr), shape=shape)
-        return Sums(self.Q[block].T @ (table @ self.X), table.sum(axis=0), loss)
+        return self._sums(block, table, loss)
+
+    def _pair_distances(
+        self, queries: np.ndarray, items: np.ndarray, owner: np.ndarray, which: np.ndarray,
+        out: np.ndarray,
+    ) -> None:  # fmt: skip
+        from .._kernels.violations import pair_distances
+
+        pair_distances(queries, items, owner, which, out)
+
+
+class LinearRankingLoss(RankingLoss):
+    """The same loss with items ranked by ``w'x``, smallest first: features are ``q - x``.
+
+    The part ``w'q`` is the same for all items, so the query does not count but through its
+    judgments.
+    """
+
+    def update(self, parts: Iterable[Sums]) -> Plane:
+        """Add up blocks; the sum over q and x of ``A[q, x] (q - x)`` is ``-X'(column sums)``."""
+        columns, loss = np.zeros(len(self.X)), 0.0
+        for part in parts:
+            columns += part.columns
+            loss += part.loss
+        return Plane(-(columns @ self.X), float(loss))
+
+    def _distances(self, queries: np.ndarray, items: np.ndarray) -> np.ndarray:
+        return np.repeat(items.T, len(queries), axis=0)
+
+    def _pair_distances(
+        self, queries: np.ndarray, items: np.ndarray, owner: np.ndarray, which: np.ndarray,
+        out: np.ndarray,
+    ) -> None:  # fmt: skip
+        out[:] = items[which, 0]
+
+    def _sums(self, block: np.ndarray, weights: Any, loss: float) -> Sums:
+        return Sums(np.zeros((0, 0)), weights.sum(axis=0, dtype=float), loss)
 
 
 def _judged_lists(relevance: Relevance) -> Any:

@@ -1,0 +1,172 @@
+"""Losses of squared distances, query by query, minimised over a linear map by L-BFGS.
+
+A loss enters through its derivative by each distance only: with ``A[q, x]`` that derivative, the
+gradient by W is the sum of ``A[q, x] (q - x)(q - x)'``, four matrix products a block of queries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import scipy.optimize
+import scipy.sparse
+
+from .._threads import in_threads, n_threads
+from ..relevance import Relevance
+
+RELEVANT, IRRELEVANT, LEFT_OUT = 2, 1, 0
+
+# Distances, states and query numbers of a block give its losses and derivatives, both weighted.
+RowLoss = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
+
+
+class Minimum(NamedTuple):
+    """Where a search ended, and the loss after each step."""
+
+    components: np.ndarray
+    loss: float
+    losses: list[float]
+
+
+class PairLoss:
+    """Mean over queries of a loss of the squared distances to all items.
+
+    Parameters
+    ----------
+    X, Q : ndarray of shape (n_items, n_features) and (n_queries, n_features)
+        Items and queries, centred.
+    relevance : Relevance
+        Who is relevant to whom.
+    max_memory : int
+        Working memory in MiB.
+    """
+
+    def __init__(self, X: np.ndarray, Q: np.ndarray, relevance: Relevance, max_memory: int) -> None:
+        self.X, self.Q, self.relevance = X, Q, relevance
+        self._weights = relevance.weights / relevance.weights.sum()
+        self._judged = _judged_states(relevance)
+        entries = max_memory * 2**20 // (64 * n_threads())
+        size = max(1, min(512, entries // len(X)))
+        numbers = np.arange(relevance.n_queries)
+        self.blocks = [numbers[at : at + size] for at in range(0, numbers.size, size)]
+
+    def states(self, block: np.ndarray) -> np.ndarray:
+        """What each item is to each query of a block: `RELEVANT`, `IRRELEVANT` or `LEFT_OUT`."""
+        default = IRRELEVANT if self.relevance.counts_background else LEFT_OUT
+        states = np.full((block.size, len(self.X)), default, dtype=np.int8)
+        table = self._judged[self.relevance.rows[block]]
+        states[np.repeat(np.arange(block.size), np.diff(table.indptr)), table.indices] = table.data
+        own = self.relevance.own_items[block]
+        states[own >= 0, own[own >= 0]] = LEFT_OUT
+        return states
+
+    def distances(self, block: np.ndarray, items: np.ndarray, queries: np.ndarray) -> np.ndarray:
+        """Squared distances of a block of queries from all items."""
+        distances = queries[block] @ items.T
+        distances *= -2
+        distances += np.einsum("ij,ij->i", items, items)
+        distances += np.einsum("ij,ij->i", queries[block], queries[block])[:, None]
+        return np.maximum(distances, 0, out=distances)
+
+    def value_and_gradient(self, L: np.ndarray, of_rows: RowLoss) -> tuple[float, np.ndarray]:
+        """The loss under ``W = L'L``, and its gradient by L."""
+        items, queries = self.X @ L.T, self.Q @ L.T
+
+        def of_block(block: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+            distances = self.distances(block, items, queries)
+            losses, slopes = of_rows(distances, self.states(block), block)
+            slopes *= self._weights[block, None]
+            Q = self.Q[block]
+            cross = Q.T @ (slopes @ self.X)
+            own = Q.T @ (slopes.sum(axis=1)[:, None] * Q) - cross - cross.T
+            return float(self._weights[block] @ losses), own, slopes.sum(axis=0)
+
+        value, gradient, columns = 0.0, np.zeros((L.shape[1],) * 2), np.zeros(len(self.X))
+        for part in in_threads(of_block, self.blocks):
+            value, gradient, columns = value + part[0], gradient + part[1], columns + part[2]
+        gradient += self.X.T @ (columns[:, None] * self.X)
+        return value, 2 * L @ gradient
+
+    def minimise(
+        self, of_rows: RowLoss, start: np.ndarray, *, tol: float, max_iter: int
+    ) -> Minimum:
+        """Go down from a map until the loss falls by less than a share ``tol`` a step."""
+        losses: list[float] = []
+
+        def flat(vector: np.ndarray) -> tuple[float, np.ndarray]:
+            value, gradient = self.value_and_gradient(vector.reshape(start.shape), of_rows)
+            return value, gradient.ravel()
+
+        found = scipy.optimize.minimize(
+            flat, start.ravel(), method="L-BFGS-B", jac=True,
+            callback=lambda intermediate_result: losses.append(float(intermediate_result.fun)),
+            options={"maxiter": max_iter, "maxcor": 20, "ftol": tol, "gtol": 0.0},
+        )  # fmt: skip
+        return Minimum(found.x.reshape(start.shape), float(found.fun), losses)
+
+
+def _judged_states(relevance: Relevance) -> scipy.sparse.csr_array:
+    """States of the items that rows of judgments name."""
+    unjudged = IRRELEVANT if relevance.unjudged == "irrelevant" else LEFT_OUT
+    states = np.where(relevance.grades >= relevance.relevant_from, RELEVANT, IRRELEVANT)
+    states = np.where(np.isnan(relevance.grades), unjudged, states).astype(np.int8)
+    shape = (relevance.indptr.size - 1, relevance.n_items)
+    return scipy.sparse.csr_array((states, relevance.items, relevance.indptr), shape=shape)
+
+
+# ---------------------------------------------------------------------- two losses
+
+
+class LargeMargin:
+    """LMNN: targets are pulled near, and irrelevant items pushed a margin of 1 behind each.
+
+    Targets are the relevant items that are nearest at first.
+    """
+
+    def __init__(self, loss: PairLoss, n_targets: int, push: float) -> None:
+        self.push = push
+        self.targets = np.concatenate(
+            [_nearest_relevant(loss, block, n_targets) for block in loss.blocks]
+        )
+
+    def __call__(
+        self, distances: np.ndarray, states: np.ndarray, block: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        losses, slopes = np.zeros(block.size), np.zeros_like(distances)
+        irrelevant = states == IRRELEVANT
+        for target in self.targets[block].T:
+            rows = np.flatnonzero(target >= 0)
+            near = distances[rows, target[rows]]
+            margins = (1 + near)[:, None] - distances[rows]
+            active = irrelevant[rows] & (margins > 0)
+            losses[rows] += (1 - self.push) * near
+            losses[rows] += self.push * np.where(active, margins, 0).sum(axis=1)
+            slopes[rows] -= self.push * active
+            slopes[rows, target[rows]] += (1 - self.push) + self.push * active.sum(axis=1)
+        return losses, slopes
+
+
+def _nearest_relevant(loss: PairLoss, block: np.ndarray, k: int) -> np.ndarray:
+    """The k nearest relevant items of each query, filled up with -1."""
+    distances = loss.distances(block, loss.X, loss.Q)
+    distances[loss.states(block) != RELEVANT] = np.inf
+    order = np.argsort(distances, axis=1, kind="stable")[:, :k]
+    return np.where(np.isfinite(np.take_along_axis(distances, order, axis=1)), order, -1)
+
+
+def collapse(
+    distances: np.ndarray, states: np.ndarray, block: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """MLCC: how far softmax neighbours are from being any relevant item with equal chance.
+
+    The divergence of the two distributions but for its constant, the entropy of the second.
+    """
+    logits = np.where(states == LEFT_OUT, -np.inf, -distances)
+    highest = logits.max(axis=1, keepdims=True)
+    chances = np.exp(logits - highest)
+    totals = chances.sum(axis=1, keepdims=True)
+    ideal = (states == RELEVANT) / np.count_nonzero(states == RELEVANT, axis=1)[:, None]
+    losses = (ideal * distances).sum(axis=1) + (highest + np.log(totals))[:, 0]
+    return losses, ideal - chances / totals
