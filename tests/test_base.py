@@ -324,3 +324,17 @@ def test_queries_of_the_wrong_number():
     relevance = Relevance.from_lists([[0]], n_items=2)
     with pytest.raises(ValueError, match="got 2 rows and 1 queries"):
         Weighted().fit([[0.0], [1.0]], relevance, queries=[[0.0], [1.0]])
+
+
+def test_score_of_judged_items_is_that_of_the_whole_ranking():
+    """Where the unjudged are ignored only judged items are sorted, with the same result."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 4))
+    lists = [rng.permutation(50)[:9] for _ in range(20)]
+    relevance = Relevance.from_lists(
+        [row[:3] for row in lists], [row[3:] for row in lists],
+        n_items=50, query_rows=range(20), unjudged="ignore",
+    )  # fmt: skip
+    model = Weighted(3.0).fit(X, relevance)
+    whole = model.rank(X[:20], X)
+    assert model.score(X, relevance) == evaluate(whole, relevance, "map").means["map"]

@@ -83,3 +83,30 @@ def test_matches_are_near_in_the_hidden_metric_only():
 def test_bad_sizes(call, what):
     with pytest.raises(ValueError, match=what):
         call()
+
+
+def test_two_intervals_share_a_hidden_map_and_few_users_are_queries():
+    hidden = np.random.default_rng(5).standard_normal((6, 1))
+    first, second = (
+        make_matching(
+            200, n_features=6, noise=0.0, n_queries=30, hidden_map=hidden, random_state=seed
+        )
+        for seed in (0, 1)
+    )
+    assert not np.array_equal(first.X, second.X)
+    for dataset in (first, second):
+        relevance = dataset.relevance
+        assert relevance.n_queries == 30
+        assert relevance.n_items == 200
+        assert np.unique(relevance.own_items).size == 30
+        places = (dataset.X @ hidden)[:, 0]
+        for query, own in enumerate(relevance.own_items):
+            items, grades = relevance.judged(query)
+            assert own not in items
+            gaps = abs(places[items] - places[own])
+            assert gaps[grades == 1].max() < gaps[grades == 0].min()
+
+
+def test_a_hidden_map_must_fit_the_features():
+    with pytest.raises(ValueError, match=r"hidden_map must have 56 rows: got shape \(3, 1\)"):
+        make_matching(hidden_map=np.ones((3, 1)))

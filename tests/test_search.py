@@ -206,3 +206,42 @@ def test_a_refused_addition_changes_nothing():
     with pytest.raises(ValueError, match="must not repeat"):
         index.add([[5.0]], ids=["a"])
     assert index.rank([[5.0]]).ids(0) == ["b", "a"]
+
+
+def test_reranking_all_items_is_ranking_them():
+    rng = np.random.default_rng(0)
+    X, Q = rng.integers(0, 3, (40, 3)).astype(float), rng.integers(0, 3, (7, 3)).astype(float)
+    for metric in (
+        None,
+        LinearMetric(rng.normal(size=(2, 3))),
+        BilinearMetric(rng.normal(size=(2, 3)), rng.normal(size=(2, 3)), offset=[1.0, 0.5]),
+    ):
+        index = Index(X, metric)
+        own = np.array([3, -1, 5, -1, -1, 7, 0])
+        full = index.rank(Q, own_items=own)
+        again = index.rerank(Q, [rng.permutation(40) for _ in Q], own_items=own)
+        np.testing.assert_array_equal(again.items, full.items)
+        np.testing.assert_allclose(again.distances, full.distances, atol=1e-6)
+
+
+def test_reranking_a_shortlist_keeps_its_items_and_names():
+    X = np.arange(6.0)[:, None]
+    shortlist = Index(X, ids=list("abcdef")).rank([[0.2], [4.8]], 3, query_ids=["p", "q"])
+    found = Index(X, LinearMetric([[-2.0]]), ids=list("abcdef")).rerank([[4.8], [0.2]], shortlist)
+    assert [found.ids(0), found.ids(1)] == [["c", "b", "a"], ["d", "e", "f"]]
+    assert found.query_id(1) == "q"
+    assert Index(X).rerank([[0.0], [1.0]], [[], [2]]).items.tolist() == [2]
+
+
+@pytest.mark.parametrize(
+    ("candidates", "message"),
+    [
+        ([[0]], "a list for each of 2 queries: got 1"),
+        ([[0], [6]], "item numbers from 0 to 5: got 0 to 6"),
+        ([[0], [-1]], "item numbers from 0 to 5: got -1 to 0"),
+        ([[0.5], [1.0]], "item numbers from 0 to 5: got 0.5 to 1.0 of type float64"),
+    ],
+)
+def test_reranking_refuses_bad_candidates(candidates, message):
+    with pytest.raises(ValueError, match=message):
+        Index(np.arange(6.0)[:, None]).rerank([[0.0], [1.0]], candidates)

@@ -246,8 +246,12 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             ranking = Ranking.from_groups(-self._score_rows(X), _list_of_row(relevance))
             return evaluate(ranking, relevance, measures)
         points = X[relevance.own_items] if queries is None else queries
-        blocks = Index(X, self.metric_).blocks(points, own_items=relevance.own_items)
-        return evaluate(blocks, relevance, measures)
+        index, own = Index(X, self.metric_), relevance.own_items
+        if relevance.counts_background:
+            return evaluate(index.blocks(points, own_items=own), relevance, measures)
+        judged = relevance.judged_lists()
+        lists = np.split(judged.indices, judged.indptr[1:-1])
+        return evaluate(index.rerank(points, lists, own_items=own), relevance, measures)
 
     # ------------------------------------------------------------------ the metric
 

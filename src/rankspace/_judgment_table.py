@@ -164,6 +164,20 @@ class JudgmentTable:
             counts[self.own_items[query]] = False
         return np.flatnonzero(counts)
 
+    def judged_lists(self) -> Any:
+        """Judged items of each query, itself left out, as a sparse table of their grades."""
+        kept = ~np.isnan(self.grades) | (self.unjudged == "irrelevant")
+        grades = np.where(np.isnan(self.grades), 0.0, self.grades)[kept]
+        indptr = np.concatenate(([0], np.cumsum(kept)))[self.indptr]
+        shape = (indptr.size - 1, self.n_items)
+        table = scipy.sparse.csr_array((grades, self.items[kept], indptr), shape=shape)[self.rows]
+        owner = np.repeat(np.arange(self.n_queries), np.diff(table.indptr))
+        others = table.indices != self.own_items[owner]
+        counts = np.bincount(owner[others], minlength=self.n_queries)
+        indptr = np.concatenate(([0], np.cumsum(counts)))
+        parts = (table.data[others], table.indices[others], indptr)
+        return scipy.sparse.csr_array(parts, shape=table.shape)
+
     # ------------------------------------------------------------------ parts
 
     def take_queries(self, queries: Any) -> Self:

@@ -119,6 +119,7 @@ def _add_demo(verbs: Any) -> None:
 
 def demo(options: argparse.Namespace) -> str:
     """Show the main job on a small data set."""
+    from .datasets import open_dataset
     from .demo import run_demo
 
     with Progress("rankspace demo") as progress:
@@ -286,22 +287,9 @@ def datasets(options: argparse.Namespace) -> str:
 # ---------------------------------------------------------------------- inputs
 
 
-def open_dataset(name: str) -> Any:
-    """Load or fetch a data set by name."""
-    from . import datasets
-
-    for prefix in ("load_", "fetch_"):
-        function = getattr(datasets, prefix + name.replace("-", "_"), None)
-        if function is not None:
-            return function()
-    raise ValueError(
-        f"there is no file, folder or data set {name!r}. 'rankspace datasets' lists the data sets."
-    )
-
-
 def _open(source: str, split: str | None, **options: Any) -> Any:
     """A BEIR folder or a data set by name, or a split of it."""
-    from .datasets import read_beir
+    from .datasets import open_dataset, read_beir
 
     dataset = read_beir(source, **options) if Path(source).is_dir() else open_dataset(source)
     if split is not None and split not in dataset.splits:

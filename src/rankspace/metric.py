@@ -145,6 +145,11 @@ class LinearMetric(_Stored):
         """The Mahalanobis matrix ``W = L'L``."""
         return self.components.T @ self.components
 
+    @property
+    def spectrum(self) -> np.ndarray:
+        """Eigenvalues of ``W`` that may differ from zero, largest first."""
+        return np.linalg.svd(self.components, compute_uv=False) ** 2
+
     def transform(self, X: Any) -> np.ndarray:
         """Map points into the space where the metric is Euclidean.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from numbers import Integral
 from typing import Any, Literal, Protocol
 
@@ -180,6 +180,69 @@ class Index:
             return self._ranking(items, distances, None if names is None else names[part])
 
         yield from in_threads(work, range(0, len(queries), block))
+
+    def rerank(
+        self, Q: Any, candidates: Ranking | Sequence[Any], *, own_items: Any = None,
+        query_ids: Any = None,
+    ) -> Ranking:  # fmt: skip
+        """Sort given items for each query; the cost depends on their number alone.
+
+        Parameters
+        ----------
+        Q : array-like of shape (n_queries, n_features)
+            Queries.
+        candidates : Ranking or sequence of array-like of int
+            The items to sort for each query, such as a shortlist or all that were judged.
+        own_items : array-like of shape (n_queries,), optional
+            The item that each query is, or -1; it is left out of the list.
+        query_ids : array-like of str, optional
+            Names of the queries; those of a Ranking by default.
+
+        Returns
+        -------
+        Ranking
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rankspace import Index
+        >>> Index(np.array([[0.0], [1.0], [3.0]])).rerank([[2.9]], [[0, 2]]).items
+        array([2, 0])
+        """
+        from ._kernels.topk import exact_pairs
+
+        queries, own = self._queries(Q, own_items)
+        owner, items = self._candidates(candidates, len(queries))
+        if query_ids is None and isinstance(candidates, Ranking):
+            query_ids = candidates.query_ids
+        names = check_ids(query_ids, len(queries), "query_ids")
+        others = items != own[owner]
+        owner, items = owner[others], items[others]
+        space, keys = self._ready(), np.empty(items.size)
+        exact_pairs(queries, space.vectors, owner, items, space.inner, keys)
+        order = np.lexsort((items, keys, owner))
+        ends = np.cumsum(np.bincount(owner, minlength=len(queries)))[:-1]
+        return self._ranking(np.split(items[order], ends), np.split(keys[order], ends), names)
+
+    def _candidates(self, candidates: Any, n_queries: int) -> tuple[np.ndarray, np.ndarray]:
+        """Pairs of query and item, or the error that says what is wrong with them."""
+        if isinstance(candidates, Ranking):
+            lists = np.split(candidates.items, candidates.indptr[1:-1])
+        else:
+            lists = [np.asarray(row, dtype=None if len(row) else np.int64) for row in candidates]
+        if len(lists) != n_queries:
+            raise ValueError(
+                f"candidates must have a list for each of {n_queries} queries: got {len(lists)}."
+            )
+        items = np.concatenate(lists)
+        if items.dtype.kind not in "iu" or (
+            items.size and not 0 <= items.min() <= items.max() < self.n_items
+        ):
+            raise ValueError(
+                f"candidates must be item numbers from 0 to {self.n_items - 1}: got "
+                f"{items.min()} to {items.max()} of type {items.dtype}."
+            )
+        return np.repeat(np.arange(n_queries), [row.size for row in lists]), items
 
     def _ready(self) -> Space:
         if self._space is None:

@@ -74,6 +74,13 @@ def exact_distances(queries, corpus, items, inner, distances):
 
 
 @njit(cache=True, nogil=True)
+def exact_pairs(queries, corpus, owner, items, inner, distances):
+    """Exact distance of each pair of a query, ``owner``, and an item."""
+    for e in range(items.size):
+        distances[e] = exact_distance(queries[owner[e]], corpus[items[e]], inner)
+
+
+@njit(cache=True, nogil=True)
 def settle_ties(queries, corpus, order, keys, tolerance, inner, touched):
     """Give runs of nearly equal keys their exact distances, and mark the rows that have such.
 

@@ -125,14 +125,3 @@ def violate_lists(queries, indptr, distances, flags, code, k, discounts, scales,
             distances[part], flags[part], code, k, discounts, scales[queries[b]], weights[part]
         )
     return total
-
-
-@njit(cache=True, nogil=True)
-def pair_distances(Q, X, owner, items, out):
-    """Squared distance of each (query, item) of a list."""
-    for e in range(items.size):
-        total = 0.0
-        for f in range(Q.shape[1]):
-            difference = np.float64(Q[owner[e], f]) - np.float64(X[items[e], f])
-            total += difference * difference
-        out[e] = total

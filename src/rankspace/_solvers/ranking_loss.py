@@ -74,7 +74,7 @@ class RankingLoss:
         longest = int((relevance.n_relevant + relevance.n_irrelevant)[queries].max())
         self.discounts = discounts_of(spec.kernel, longest + 1)
         self.in_full = relevance.counts_background
-        self._lists = None if self.in_full else _judged_lists(relevance)
+        self._lists = None if self.in_full else relevance.judged_lists()
 
     # ------------------------------------------------------------------ the round
 
@@ -173,9 +173,9 @@ class RankingLoss:
         self, queries: np.ndarray, items: np.ndarray, owner: np.ndarray, which: np.ndarray,
         out: np.ndarray,
     ) -> None:  # fmt: skip
-        from .._kernels.violations import pair_distances
+        from .._kernels.topk import exact_pairs
 
-        pair_distances(queries, items, owner, which, out)
+        exact_pairs(queries, items, owner, which, False, out)
 
 
 class LinearRankingLoss(RankingLoss):
@@ -204,17 +204,3 @@ class LinearRankingLoss(RankingLoss):
 
     def _sums(self, block: np.ndarray, weights: Any, loss: float) -> Sums:
         return Sums(np.zeros((0, 0)), weights.sum(axis=0, dtype=float), loss)
-
-
-def _judged_lists(relevance: Relevance) -> Any:
-    """Judged items of each query, its own left out, with their grades."""
-    shape = (relevance.indptr.size - 1, relevance.n_items)
-    grades = np.where(np.isnan(relevance.grades), 0.0, relevance.grades)
-    kept = ~np.isnan(relevance.grades) | (relevance.unjudged == "irrelevant")
-    rows = np.repeat(np.arange(shape[0]), np.diff(relevance.indptr))
-    table = scipy.sparse.csr_array((grades[kept], (rows[kept], relevance.items[kept])), shape=shape)
-    table = table[relevance.rows]
-    owner = np.repeat(np.arange(relevance.n_queries), np.diff(table.indptr))
-    others = table.indices != relevance.own_items[owner]
-    indptr = np.concatenate(([0], np.cumsum(np.bincount(owner[others], minlength=table.shape[0]))))
-    return scipy.sparse.csr_array((table.data[others], table.indices[others], indptr), table.shape)

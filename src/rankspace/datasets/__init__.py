@@ -22,7 +22,7 @@ from ._fetch_tables import (
 )
 from ._fetch_texts import fetch_reuters, fetch_twenty_newsgroups, fetch_webkb
 from ._letor import read_letor
-from ._listing import DatasetInfo, list_datasets
+from ._listing import DatasetInfo, list_datasets, open_dataset
 from ._make import make_gaussian_mixture, make_matching, make_mlr_toy
 from ._trec import read_trec_run, write_trec_run
 
@@ -58,6 +58,7 @@ __all__ = [
     "make_gaussian_mixture",
     "make_matching",
     "make_mlr_toy",
+    "open_dataset",
     "read_beir",
     "read_letor",
     "read_trec_run",

@@ -138,6 +138,8 @@ def make_matching(
     n_features: int = 56,
     n_hidden: int = 8,
     noise: float = 0.5,
+    n_queries: int | None = None,
+    hidden_map: Any = None,
     random_state: Any = None,
 ) -> Dataset:
     """Users with a few successful and unsuccessful matches each, shaped like a dating service.
@@ -157,13 +159,18 @@ def make_matching(
     noise : float, default=0.5
         Standard deviation of what is added to the hidden squared distances, in units of their
         own standard deviation.
+    n_queries : int, optional
+        How many users, drawn at random, are queries; the others are only met. All by default.
+    hidden_map : array-like of shape (n_features, n_hidden), optional
+        The map under which users match; drawn at random by default. Two sets with one map are two
+        intervals of one service.
     random_state : int, Generator or None
         Seed.
 
     Returns
     -------
     Dataset
-        Every user is a query.
+        Every user is an item.
 
     References
     ----------
@@ -181,48 +188,63 @@ def make_matching(
     _check_count("n_hidden", n_hidden, 1)
     rng = np.random.default_rng(random_state)
     X = rng.standard_normal((n_users, n_features))
-    hidden = X @ (rng.standard_normal((n_features, n_hidden)) / math.sqrt(n_features))
-    shown = _draw_others(n_users, MOST_SHOWN, rng)
-    gaps = np.stack([((hidden - hidden[row]) ** 2).sum(axis=1) for row in shown.T], axis=1)
+    if hidden_map is None:
+        hidden_map = rng.standard_normal((n_features, n_hidden)) / math.sqrt(n_features)
+    hidden = X @ _check_map(hidden_map, n_features)
+    queries = np.arange(n_users)
+    if n_queries is not None:
+        _check_count("n_queries", n_queries, 1)
+        queries = np.sort(rng.permutation(n_users)[:n_queries])
+    shown = _draw_others(queries, n_users, MOST_SHOWN, rng)
+    gaps = np.stack([((hidden[queries] - hidden[row]) ** 2).sum(axis=1) for row in shown.T], axis=1)
     gaps += noise * gaps.std() * rng.standard_normal(gaps.shape)
     shown = np.take_along_axis(shown, np.argsort(gaps, axis=1, kind="stable"), axis=1)
     return Dataset(
-        "matching", X, _match_relevance(shown, rng),
+        "matching", X, _match_relevance(shown, queries, n_users, rng),
         description="Users and the outcomes of a few meetings each; others never met.",
     )  # fmt: skip
+
+
+def _check_map(hidden_map: Any, n_features: int) -> np.ndarray:
+    found = np.asarray(hidden_map, dtype=float)
+    if found.ndim != 2 or len(found) != n_features:
+        raise ValueError(f"hidden_map must have {n_features} rows: got shape {found.shape}.")
+    return found
 
 
 MOST_MATCHES, MOST_OTHERS = 4, 12
 MOST_SHOWN = MOST_MATCHES + MOST_OTHERS
 
 
-def _draw_others(n: int, k: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw k distinct others for each of n users; rows with a repeat are drawn again."""
-    drawn = np.empty((n, k), dtype=np.int64)
-    open_rows = np.arange(n)
+def _draw_others(users: np.ndarray, n: int, k: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw k distinct others of n for some users; rows with a repeat are drawn again."""
+    drawn = np.empty((users.size, k), dtype=np.int64)
+    open_rows = np.arange(users.size)
     while open_rows.size:
         numbers = rng.integers(0, n - 1, (open_rows.size, k))
-        drawn[open_rows] = numbers + (numbers >= open_rows[:, None])
+        drawn[open_rows] = numbers + (numbers >= users[open_rows][:, None])
         repeats = (np.diff(np.sort(numbers, axis=1), axis=1) == 0).any(axis=1)
         open_rows = open_rows[repeats]
     return drawn
 
 
-def _match_relevance(shown: np.ndarray, rng: np.random.Generator) -> Relevance:
+def _match_relevance(
+    shown: np.ndarray, users: np.ndarray, n_users: int, rng: np.random.Generator
+) -> Relevance:
     """Judge the first 2 to 4 columns of each row matches, and the last 5 to 12 not."""
     n = shown.shape[0]
     n_matches = rng.integers(2, MOST_MATCHES + 1, (n, 1))
     n_others = rng.integers(5, MOST_OTHERS + 1, (n, 1))
     column = np.arange(MOST_SHOWN)
     met = (column < n_matches) | (column >= MOST_SHOWN - n_others)
-    order = np.argsort(np.where(met, shown, n), axis=1, kind="stable")
+    order = np.argsort(np.where(met, shown, n_users), axis=1, kind="stable")
     matched = np.take_along_axis(np.broadcast_to(column < n_matches, shown.shape), order, axis=1)
     met, shown = (np.take_along_axis(values, order, axis=1) for values in (met, shown))
     indptr = np.concatenate(([0], np.cumsum(met.sum(axis=1))))
-    users = np.arange(n)
     return Relevance(
-        n, users, indptr, shown[met], matched[met], users, "unjudged", unjudged="ignore"
-    )
+        n_users, np.arange(n), indptr, shown[met], matched[met], users, "unjudged",
+        unjudged="ignore",
+    )  # fmt: skip
 
 
 def _check_count(name: str, value: int, least: int) -> None:

@@ -1,0 +1,34 @@
+"""Methods by name, and every setting of their grids."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from sklearn.exceptions import ConvergenceWarning
+
+from ..metric import LinearMetric, Metric
+
+
+def settings(method: Mapping[str, Any], data: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Every combination of a method's grid, which a data set may change, with what is fixed."""
+    grid = {**method.get("grid", {}), **data.get("grids", {}).get(method["label"], {})}
+    combinations = itertools.product(*grid.values())
+    return [{**method.get("fixed", {}), **dict(zip(grid, c, strict=True))} for c in combinations]
+
+
+def fit_metric(method: Mapping[str, Any], setting: Mapping[str, Any], X: Any, y: Any) -> Metric:
+    """Learn a metric with an estimator of rankspace, or with scikit-learn's NCA."""
+    import rankspace
+
+    with warnings.catch_warnings():
+        # A zero metric or a search cut short shows in the scores.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        if method["estimator"] == "NCA":
+            from sklearn.neighbors import NeighborhoodComponentsAnalysis
+
+            found = NeighborhoodComponentsAnalysis(random_state=0, **setting).fit(X, y)
+            return LinearMetric(found.components_)
+        return getattr(rankspace, method["estimator"])(**setting).fit(X, y).metric_
