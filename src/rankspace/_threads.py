@@ -13,10 +13,10 @@ Result = TypeVar("Result")
 
 
 def n_threads() -> int:
-    """Cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    """Cores that this process may use; ``OMP_NUM_THREADS`` lowers it, as it does for BLAS."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    wanted = os.environ.get("OMP_NUM_THREADS", "")
+    return max(1, min(cores or 1, int(wanted))) if wanted.isdigit() else cores or 1
 
 
 @cache
@@ -36,8 +36,8 @@ def in_threads(
     So many parts for each thread are done before the reader gets the first: threads wait for each
     other less often the more there are, and as many results are held.
     """
-    if len(parts) == 1:
-        yield work(parts[0])
+    if len(parts) == 1 or n_threads() == 1:
+        yield from map(work, parts)
         return
     with ThreadPoolExecutor(n_threads()) as pool:
         batch = ahead * n_threads()

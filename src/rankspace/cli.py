@@ -12,6 +12,7 @@ from typing import Any
 
 from . import __version__
 from ._progress import Progress
+from ._tables import as_text
 
 Verb = Callable[[argparse.Namespace], str]
 
@@ -86,6 +87,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_compare(verbs)
     _add_rank(verbs)
     _add_datasets(verbs)
+    _add_reproduce(verbs)
     return parser
 
 
@@ -183,7 +185,9 @@ def _add_judging(parser: Any) -> None:
 
 def evaluate(options: argparse.Namespace) -> str:
     """Score a run against judgments."""
-    return _show(_judge(options.run, options), options)
+    from ._inputs import judge
+
+    return _show(judge(options.run, options), options)
 
 
 def _add_compare(verbs: Any) -> None:
@@ -200,9 +204,10 @@ def _add_compare(verbs: Any) -> None:
 
 def compare(options: argparse.Namespace) -> str:
     """Test two runs against each other."""
+    from ._inputs import judge
     from .measures import compare as compare_reports
 
-    before, after = (_judge(run, options) for run in (options.before, options.after))
+    before, after = (judge(run, options) for run in (options.before, options.after))
     return _show(compare_reports(before, after), options)
 
 
@@ -232,6 +237,7 @@ def _add_rank(verbs: Any) -> None:
 
 def rank(options: argparse.Namespace) -> str:
     """Rank a corpus for each query."""
+    from ._inputs import vectors_of
     from .datasets import write_trec_run
     from .metric import load_metric
     from .ranking import Ranking
@@ -239,7 +245,7 @@ def rank(options: argparse.Namespace) -> str:
 
     if options.length < 0:
         raise ValueError(f"--length must not be negative: got {options.length}.")
-    X, queries, ids, query_ids, own = _vectors(options)
+    X, queries, ids, query_ids, own = vectors_of(options)
     metric = load_metric(options.metric) if options.metric else None
     index = Index(X, metric, ids=ids, backend=options.backend)
     n_queries = len(own) if queries is None else len(queries)
@@ -272,7 +278,6 @@ def _add_datasets(verbs: Any) -> None:
 
 def datasets(options: argparse.Namespace) -> str:
     """List the data sets."""
-    from ._tables import as_text
     from .datasets import list_datasets
 
     rows = list_datasets()
@@ -284,79 +289,52 @@ def datasets(options: argparse.Namespace) -> str:
     return as_text(["name", "kind", "size", "here", "from"], table)
 
 
-# ---------------------------------------------------------------------- inputs
+def _add_reproduce(verbs: Any) -> None:
+    parser = _add_verb(
+        verbs, reproduce, "rerun a table or figure of the papers",
+        "Rerun a published table or figure and write tables and pictures beside the published "
+        "numbers. A run that was stopped goes on where it was. Without a name, list the recipes.",
+        "rankspace reproduce mlr-figure-1",
+    )  # fmt: skip
+    parser.add_argument("recipe", nargs="?", metavar="NAME", help="a recipe, or a .toml file")
+    parser.add_argument("--folder", default="experiments", help="where to write")
+    parser.add_argument("--jobs", type=int, help="processes; one for each core by default")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="OPTION=VALUE",
+        help="change a number of the recipe, such as n_splits=5",
+    )  # fmt: skip
 
 
-def _open(source: str, split: str | None, **options: Any) -> Any:
-    """A BEIR folder or a data set by name, or a split of it."""
-    from .datasets import open_dataset, read_beir
+def reproduce(options: argparse.Namespace) -> str:
+    """Rerun a table or figure of the papers."""
+    from .experiments import list_recipes, load_recipe
+    from .experiments import reproduce as run
 
-    dataset = read_beir(source, **options) if Path(source).is_dir() else open_dataset(source)
-    if split is not None and split not in dataset.splits:
-        splits = ", ".join(dataset.splits) or "none"
-        raise ValueError(f"--split must be one of {source}, which has {splits}: got {split!r}.")
-    return dataset if split is None else dataset.part(split)
-
-
-def _judgments(options: argparse.Namespace) -> Any:
-    from dataclasses import replace
-
-    from .relevance import Relevance
-
-    rules = {"unjudged": options.unjudged, "relevant_from": options.relevant_from}
-    if Path(options.judgments).is_file():
-        if options.split is not None:
-            raise ValueError(
-                "--split goes with a folder or a data set; a qrels file has no splits."
-            )
-        return Relevance.from_qrels(options.judgments, **rules)
-    dataset = _open(options.judgments, options.split, embeddings=False, unknown=options.unknown)
-    if dataset.relevance is None:
-        raise ValueError(f"{options.judgments} has no judgments.")
-    return replace(_named(dataset.relevance), **rules)
+    if options.recipe is None:
+        recipes = [load_recipe(name) for name in list_recipes()]
+        if options.json:
+            return _json([{"name": r.name, "title": r.title, "cost": r.cost} for r in recipes])
+        return as_text(["name", "shows", "takes"], [(r.name, r.title, r.cost) for r in recipes])
+    recipe = load_recipe(options.recipe).with_options(dict(map(_change, options.set)))
+    with Progress(f"rankspace reproduce {recipe.name}") as progress:
+        progress.say(f"running, which takes {recipe.cost}")
+        outcome = run(recipe, options.folder, n_jobs=options.jobs, progress=progress.show)
+    if options.json:
+        return _json(outcome.to_dict())
+    return f"{outcome}\n\nwritten to {Path(options.folder) / recipe.name}"
 
 
-def _named(relevance: Any) -> Any:
-    """Number what has no name, as run files have names only."""
-    from dataclasses import replace
+def _change(text: str) -> tuple[str, Any]:
+    """An option and its value, as TOML writes it."""
+    import tomllib
 
-    queries = range(relevance.n_queries) if relevance.query_ids is None else relevance.query_ids
-    items = range(relevance.n_items) if relevance.item_ids is None else relevance.item_ids
-    return replace(relevance, query_ids=[str(q) for q in queries], item_ids=[str(i) for i in items])
-
-
-def _judge(run: str, options: argparse.Namespace) -> Any:
-    from .datasets import read_trec_run
-    from .measures import evaluate as score
-
-    with Progress(f"rankspace {options.name}") as progress:
-        progress.say(f"reading {run}")
-        ranking, relevance = read_trec_run(run), _judgments(options)
-        progress.say("judging")
-        return score(ranking, relevance, options.measures, ties=options.ties)
-
-
-def _vectors(options: argparse.Namespace) -> tuple[Any, Any, Any, Any, Any]:
-    """Corpus, queries, names of both, and which items the queries are."""
-    import numpy as np
-
-    from ._vectors import read_vectors
-
-    if Path(options.corpus).suffix == ".npy":
-        if options.split is not None or options.embeddings is not None:
-            raise ValueError("--split and --embeddings go with a folder or a data set, not a .npy.")
-        X = read_vectors(options.corpus)
-        if options.queries is None:
-            return X, None, None, None, np.arange(len(X))
-        queries = read_vectors(options.queries)
-        return X, queries, None, None, np.full(len(queries), -1)
-    if options.queries is not None:
-        raise ValueError("--queries goes with a corpus in a .npy file; other data bring their own.")
-    dataset = _open(options.corpus, options.split, embeddings=options.embeddings)
-    if dataset.X is None or dataset.relevance is None or dataset.relevance.has_lists:
-        raise ValueError(f"{options.corpus} has no vectors of both queries and items to rank.")
-    relevance = _named(dataset.relevance)
-    return dataset.X, dataset.queries, relevance.item_ids, relevance.query_ids, relevance.own_items
+    try:
+        ((name, value),) = tomllib.loads(text).items()
+    except ValueError as error:
+        raise ValueError(
+            f"--set must be OPTION=VALUE, such as n_splits=5: got {text!r}."
+        ) from error
+    return name, value
 
 
 # ---------------------------------------------------------------------- answers

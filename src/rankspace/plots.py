@@ -224,3 +224,35 @@ def grouped_bars(
     ax.set_yscale("log" if log else "linear")
     ax.figure.legend(loc="outside right upper", fontsize="small")
     return ax.figure
+
+
+def panels(views: Mapping[str, Any], labels: Any) -> Any:
+    """Points of the plane under several metrics side by side, coloured by class.
+
+    Parameters
+    ----------
+    views : mapping of str to array-like of shape (n, 2)
+        The points under each metric, by its name.
+    labels : array-like of shape (n,)
+        Class of each point.
+
+    Returns
+    -------
+    matplotlib figure
+    """
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(
+        1, len(views), figsize=(3 * len(views), 3), layout="constrained", squeeze=False
+    )
+    labels = np.asarray(labels)
+    for ax, (name, points) in zip(axes[0], views.items(), strict=True):
+        points = np.asarray(points, dtype=float)
+        half = np.ptp(points, axis=0).max() / 2 or 1.0
+        middle = (points.min(axis=0) + points.max(axis=0)) / 2
+        for label in np.unique(labels):
+            ax.plot(*points[labels == label].T, ".", markersize=3, label=str(label))
+        ax.set(title=name, xticks=[], yticks=[], aspect="equal")
+        ax.set(xlim=middle[0] + 1.1 * half * np.array([-1, 1]))
+        ax.set(ylim=middle[1] + 1.1 * half * np.array([-1, 1]))
+    return figure

@@ -9,7 +9,8 @@ from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
-from ..metric import LinearMetric, Metric
+from .._base import BaseRanker
+from ..metric import LinearMetric
 
 
 def settings(method: Mapping[str, Any], data: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -19,16 +20,28 @@ def settings(method: Mapping[str, Any], data: Mapping[str, Any]) -> list[dict[st
     return [{**method.get("fixed", {}), **dict(zip(grid, c, strict=True))} for c in combinations]
 
 
-def fit_metric(method: Mapping[str, Any], setting: Mapping[str, Any], X: Any, y: Any) -> Metric:
-    """Learn a metric with an estimator of rankspace, or with scikit-learn's NCA."""
+def fit_metric(
+    method: Mapping[str, Any], setting: Mapping[str, Any], X: Any, y: Any
+) -> LinearMetric:
+    """Learn a linear metric with an estimator of rankspace, or with scikit-learn's NCA."""
+    if method["estimator"] == "NCA":
+        from sklearn.neighbors import NeighborhoodComponentsAnalysis
+
+        found = NeighborhoodComponentsAnalysis(random_state=0, **setting).fit(X, y)
+        return LinearMetric(found.components_)
+    metric = fit_estimator(method, setting, X, y).metric_
+    if not isinstance(metric, LinearMetric):
+        raise ValueError(f"{method['label']} must learn a linear metric: got {metric!r}.")
+    return metric
+
+
+def fit_estimator(
+    method: Mapping[str, Any], setting: Mapping[str, Any], X: Any, y: Any
+) -> BaseRanker:
+    """Fit an estimator of rankspace."""
     import rankspace
 
     with warnings.catch_warnings():
         # A zero metric or a search cut short shows in the scores.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        if method["estimator"] == "NCA":
-            from sklearn.neighbors import NeighborhoodComponentsAnalysis
-
-            found = NeighborhoodComponentsAnalysis(random_state=0, **setting).fit(X, y)
-            return LinearMetric(found.components_)
-        return getattr(rankspace, method["estimator"])(**setting).fit(X, y).metric_
+        return getattr(rankspace, method["estimator"])(**setting).fit(X, y)

@@ -121,7 +121,7 @@ def _errors(
     metric = fit_metric(method, setting, items.X, items.y)
     ranking = Index(items.X, metric).rank(queries.X, max(votes))
     errors = [knn_error(ranking, items.y, k, query_labels=queries.y) for k in votes]
-    return errors, n_directions(getattr(metric, "spectrum", [0.0]))
+    return errors, n_directions(metric.spectrum)
 
 
 # ---------------------------------------------------------------------- the table

@@ -1,0 +1,81 @@
+"""What the words of a command name: data sets, judgments, runs and vectors."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from ._progress import Progress
+
+
+def _open(source: str, split: str | None, **options: Any) -> Any:
+    """A BEIR folder or a data set by name, or a split of it."""
+    from .datasets import open_dataset, read_beir
+
+    dataset = read_beir(source, **options) if Path(source).is_dir() else open_dataset(source)
+    if split is not None and split not in dataset.splits:
+        splits = ", ".join(dataset.splits) or "none"
+        raise ValueError(f"--split must be one of {source}, which has {splits}: got {split!r}.")
+    return dataset if split is None else dataset.part(split)
+
+
+def _judgments(options: argparse.Namespace) -> Any:
+    from dataclasses import replace
+
+    from .relevance import Relevance
+
+    rules = {"unjudged": options.unjudged, "relevant_from": options.relevant_from}
+    if Path(options.judgments).is_file():
+        if options.split is not None:
+            raise ValueError(
+                "--split goes with a folder or a data set; a qrels file has no splits."
+            )
+        return Relevance.from_qrels(options.judgments, **rules)
+    dataset = _open(options.judgments, options.split, embeddings=False, unknown=options.unknown)
+    if dataset.relevance is None:
+        raise ValueError(f"{options.judgments} has no judgments.")
+    return replace(_named(dataset.relevance), **rules)
+
+
+def _named(relevance: Any) -> Any:
+    """Number what has no name, as run files have names only."""
+    from dataclasses import replace
+
+    queries = range(relevance.n_queries) if relevance.query_ids is None else relevance.query_ids
+    items = range(relevance.n_items) if relevance.item_ids is None else relevance.item_ids
+    return replace(relevance, query_ids=[str(q) for q in queries], item_ids=[str(i) for i in items])
+
+
+def judge(run: str, options: argparse.Namespace) -> Any:
+    from .datasets import read_trec_run
+    from .measures import evaluate as score
+
+    with Progress(f"rankspace {options.name}") as progress:
+        progress.say(f"reading {run}")
+        ranking, relevance = read_trec_run(run), _judgments(options)
+        progress.say("judging")
+        return score(ranking, relevance, options.measures, ties=options.ties)
+
+
+def vectors_of(options: argparse.Namespace) -> tuple[Any, Any, Any, Any, Any]:
+    """Corpus, queries, names of both, and which items the queries are."""
+    import numpy as np
+
+    from ._vectors import read_vectors
+
+    if Path(options.corpus).suffix == ".npy":
+        if options.split is not None or options.embeddings is not None:
+            raise ValueError("--split and --embeddings go with a folder or a data set, not a .npy.")
+        X = read_vectors(options.corpus)
+        if options.queries is None:
+            return X, None, None, None, np.arange(len(X))
+        queries = read_vectors(options.queries)
+        return X, queries, None, None, np.full(len(queries), -1)
+    if options.queries is not None:
+        raise ValueError("--queries goes with a corpus in a .npy file; other data bring their own.")
+    dataset = _open(options.corpus, options.split, embeddings=options.embeddings)
+    if dataset.X is None or dataset.relevance is None or dataset.relevance.has_lists:
+        raise ValueError(f"{options.corpus} has no vectors of both queries and items to rank.")
+    relevance = _named(dataset.relevance)
+    return dataset.X, dataset.queries, relevance.item_ids, relevance.query_ids, relevance.own_items
