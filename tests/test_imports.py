@@ -19,7 +19,7 @@ LAYERS = [
     {"relevance", "ranking"},
     {"results", "_space", "_scaling"},
     {"measures", "search", "datasets"},
-    {"metric"},
+    {"metric", "neighbors"},
     {"_solvers"},
     {"_base"},
     {"baselines", "mlr"},

@@ -9,10 +9,11 @@ if TYPE_CHECKING:
     from . import datasets
     from ._base import BaseRanker
     from .baselines import LMNN, MLCC, SVMMAP, Euclidean
-    from .measures import Comparison, Report, compare, evaluate, knn_error
+    from .measures import Comparison, Report, compare, evaluate
     from .metric import BilinearMetric, LinearMetric, load_metric
     from .mlr import MLR, RobustMLR
     from .mlr_path import MLRCV
+    from .neighbors import class_shares, knn_error, leave_one_out
     from .ranking import Ranking
     from .relevance import Relevance
     from .report import write_report
@@ -34,10 +35,12 @@ __all__ = [
     "Relevance",
     "Report",
     "RobustMLR",
+    "class_shares",
     "compare",
     "datasets",
     "evaluate",
     "knn_error",
+    "leave_one_out",
     "load_metric",
     "write_report",
 ]
@@ -58,9 +61,11 @@ _HOMES = {
     "Relevance": "relevance",
     "Report": "results",
     "RobustMLR": "mlr",
+    "class_shares": "neighbors",
     "compare": "results",
     "evaluate": "measures",
-    "knn_error": "measures",
+    "knn_error": "neighbors",
+    "leave_one_out": "neighbors",
     "load_metric": "metric",
     "write_report": "report",
 }

@@ -10,17 +10,16 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from numbers import Real
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from ._judgments import check_labels, check_same_kind
 from ._threads import n_threads
 from .ranking import Ranking
 from .relevance import Relevance
 from .results import Comparison, Report, compare
 
-__all__ = ["MEASURES", "Comparison", "Measure", "Report", "compare", "evaluate", "knn_error"]
+__all__ = ["MEASURES", "Comparison", "Measure", "Report", "compare", "evaluate"]
 
 LARGEST_GRADE = 900  # sums of more than 2^100 gains of this grade still fit a double
 Gain = Literal["binary", "exponential", "linear"]
@@ -326,66 +325,3 @@ def _over_threads(work: Callable[[np.ndarray], None], n_queries: int, n_entries:
         return
     with ThreadPoolExecutor(n_parts) as pool:
         list(pool.map(work, np.array_split(np.arange(n_queries), n_parts)))
-
-
-def knn_error(ranking: Ranking, labels: Any, k: int, *, query_labels: Any = None) -> float:
-    """Error of classifying each query by a vote of its ``k`` nearest items.
-
-    A tie goes to the class with the smaller sum of distances, then to the smaller label.
-
-    Parameters
-    ----------
-    ranking : Ranking
-        Lists of at least ``k`` items.
-    labels : array-like of shape (n_items,)
-        Class of each item.
-    k : int
-        Number of voters.
-    query_labels : array-like of shape (n_queries,), optional
-        True class of each query; by default query ``i`` is item ``i``, and has no vote.
-
-    Returns
-    -------
-    float
-        Share of queries that are classified wrongly.
-
-    Examples
-    --------
-    >>> from rankspace import Ranking, knn_error
-    >>> ranking = Ranking.from_distances([[0.1, 0.2, 0.9]])
-    >>> knn_error(ranking, ["a", "a", "b"], k=2, query_labels=["a"])
-    0.0
-    """
-    labels = check_labels(labels, "labels")
-    truth = labels if query_labels is None else check_labels(query_labels, "query_labels")
-    check_same_kind(labels, truth, "labels and query_labels")
-    if labels.shape != (ranking.n_items,) or truth.shape != (ranking.n_queries,):
-        raise ValueError(
-            f"labels must name the class of each of {ranking.n_items} items and query_labels that "
-            f"of {ranking.n_queries} queries: got shapes {labels.shape} and {truth.shape}."
-        )
-    if query_labels is None:
-        ranking = _without_own(ranking)
-    shortest = np.diff(ranking.indptr).min(initial=ranking.n_items)
-    if ranking.n_queries == 0 or not 1 <= k <= shortest:
-        raise ValueError(
-            f"k must be from 1 to the length of the shortest list: got k={k} and {shortest} items."
-        )
-    at = ranking.indptr[:-1, None] + np.arange(k)
-    classes, codes = np.unique(labels, return_inverse=True)
-    voters = codes[ranking.items[at]]
-    queries = np.repeat(np.arange(ranking.n_queries), k)
-    shape = (ranking.n_queries, classes.size)
-    votes, sums = np.zeros(shape, dtype=np.int64), np.zeros(shape)
-    np.add.at(votes, (queries, voters.ravel()), 1)
-    np.add.at(sums, (queries, voters.ravel()), ranking.distances[at].ravel())
-    winners = np.lexsort((sums, -votes))[:, 0]
-    return float(np.mean(classes[winners] != truth))
-
-
-def _without_own(ranking: Ranking) -> Ranking:
-    """Take item i out of list i."""
-    owner = np.repeat(np.arange(ranking.n_queries), np.diff(ranking.indptr))
-    others = ranking.items != owner
-    indptr = np.concatenate(([0], np.cumsum(np.bincount(owner[others], minlength=len(ranking)))))
-    return Ranking(indptr, ranking.items[others], ranking.distances[others], ranking.n_items)

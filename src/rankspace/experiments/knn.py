@@ -13,7 +13,7 @@ from sklearn.model_selection import KFold, train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from ..datasets import open_dataset
-from ..measures import knn_error
+from ..neighbors import knn_error
 from ..plots import grouped_bars, n_directions
 from ..search import Index
 from ._methods import fit_metric, settings

@@ -10,7 +10,8 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from ..datasets import load_wine
-from ..measures import evaluate, knn_error
+from ..measures import evaluate
+from ..neighbors import knn_error
 from ..relevance import Relevance
 from ..search import Index
 from ._methods import fit_metric

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from ..datasets import make_mlr_toy
-from ..measures import evaluate, knn_error
+from ..measures import evaluate
 from ..metric import LinearMetric
+from ..neighbors import knn_error
 from ..plots import panels
 from ..relevance import Relevance
 from ..search import Index
