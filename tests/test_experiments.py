@@ -1,0 +1,233 @@
+"""Recipes: every one runs in small, chooses on validation data only, and goes on after a stop."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.model_selection import KFold, train_test_split
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from rankspace import LinearMetric
+from rankspace.cli import main
+from rankspace.datasets import load_wine
+from rankspace.experiments import Recipe, list_recipes, load_recipe, reproduce
+from rankspace.experiments.knn import choose, one_piece
+from rankspace.experiments.matching import Interval, synthetic
+from rankspace.experiments.noise import noisy_wine
+from rankspace.experiments.toy import vertical_share
+
+pytest.importorskip("matplotlib", reason="matplotlib is not installed").use("agg")
+
+
+@pytest.mark.parametrize("name", list_recipes())
+def test_recipes_name_their_paper_and_its_numbers(name):
+    recipe = load_recipe(name)
+    assert recipe.paper
+    assert recipe.cost
+    assert recipe.options
+
+
+def small_table(**options):
+    """Table 2 on wine alone, by two methods."""
+    recipe = load_recipe("mlr-table-2")
+    content = dict(recipe.content)
+    content["datasets"] = [d for d in content["datasets"] if d["name"] == "wine"]
+    content["methods"] = [m for m in content["methods"] if m["label"] in ("MLR-AUC", "Euclidean")]
+    options = {"n_splits": 2, "folds": 2, "votes": [1, 3, 5], **options}
+    return replace(recipe, content=content, options={**recipe.options, **options})
+
+
+def test_table_2_in_small(tmp_path):
+    outcome = reproduce(small_table(), tmp_path, n_jobs=1)
+    errors, sizes = outcome.tables
+    assert [row[0] for row in errors.rows] == ["MLR-AUC, Wine", "Euclidean, Wine"]
+    assert [row[1] for row in errors.rows] == ["1.4", "3.1"]
+    assert all(float(row[2].split(" ± ")[0]) < 10 for row in errors.rows)
+    assert sizes.rows[1] == ("Euclidean", "13.0")
+    assert float(sizes.rows[0][1]) < 6
+    home = tmp_path / "mlr-table-2"
+    assert json.loads((home / "results.json").read_text())["tables"][0]["rows"][0][0]
+    assert "![dimensions](dimensions.svg)" in (home / "README.md").read_text()
+    assert (home / "dimensions.svg").read_text().startswith("<?xml")
+
+
+def test_pieces_are_plain_nearest_neighbours_on_the_stated_splits():
+    """Euclidean distance, redone with scikit-learn's classifier; k = 1 knows no tied votes."""
+    options = {"test_size": 0.2, "folds": 3, "votes": [1]}
+    found = one_piece({"name": "wine"}, {"estimator": "Euclidean", "shown": ""}, {}, 4, options)
+    wine = load_wine()
+    train, test, y_train, y_test = train_test_split(
+        wine.X, wine.labels, test_size=0.2, random_state=4
+    )
+    model = make_pipeline(StandardScaler(), KNeighborsClassifier(1))
+    assert found["test"] == [pytest.approx(1 - model.fit(train, y_train).score(test, y_test))]
+    errors = [
+        1 - model.fit(train[a], y_train[a]).score(train[b], y_train[b])
+        for a, b in KFold(3, shuffle=True, random_state=4).split(train)
+    ]
+    assert found["validation"] == [pytest.approx(np.mean(errors))]
+    assert found["dimensions"] == 13
+
+
+def piece(validation, test=(0.0, 0.0), dimensions=1):
+    return {"validation": validation, "test": list(test), "dimensions": dimensions}
+
+
+def test_settings_are_chosen_by_validation_errors_alone():
+    assert choose([piece([0.2, 0.1], (0, 0)), piece([0.1, 0.1], (1, 1))]) == (1, 1)
+    assert choose([piece([0.2, 0.1]), piece([0.3, 0.1])]) == (0, 1)
+    assert choose([piece([0.0, 0.0], dimensions=0), piece([0.3, 0.1])]) == (1, 1)
+
+
+def test_a_stopped_run_goes_on_and_other_numbers_start_anew(tmp_path):
+    recipe = small_table()
+    reproduce(recipe, tmp_path, n_jobs=1)
+    jobs = tmp_path / "mlr-table-2" / "jobs"
+    before = {path: path.stat().st_mtime_ns for path in jobs.iterdir()}
+    lost = next(iter(before))
+    lost.unlink()
+    shares = []
+    reproduce(recipe, tmp_path, n_jobs=1, progress=shares.append)
+    after = {path: path.stat().st_mtime_ns for path in jobs.iterdir()}
+    assert shares == [1.0]
+    assert [path for path in before if after[path] != before[path]] == [lost]
+    reproduce(replace(recipe, options={**recipe.options, "folds": 3}), tmp_path, n_jobs=1)
+    assert len(list(jobs.iterdir())) == 2 * len(before)
+
+
+def test_processes_do_not_change_the_result(tmp_path):
+    once, twice = (reproduce(small_table(), tmp_path / str(n), n_jobs=n) for n in (1, 2))
+    assert once.tables == twice.tables
+
+
+def test_sets_that_are_not_at_hand_are_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("RANKSPACE_DATA", str(tmp_path))
+    monkeypatch.setattr("rankspace.datasets._folder.download", None)
+    recipe = small_table()
+    missing = {"name": "isolet", "label": "IsoLet", "published_split": True}
+
+    def refuse(name):
+        if name == "isolet":
+            raise FileNotFoundError("the data set isolet needs these files")
+        return load_wine()
+
+    monkeypatch.setattr("rankspace.experiments.knn.open_dataset", refuse)
+    content = {**recipe.content, "datasets": [missing, *recipe.content["datasets"]]}
+    outcome = reproduce(replace(recipe, content=content), tmp_path / "out", n_jobs=1)
+    assert any("Left out: IsoLet" in note for note in outcome.notes)
+    content["datasets"] = [missing]
+    with pytest.raises(FileNotFoundError, match="isolet needs these files"):
+        reproduce(replace(recipe, content=content), tmp_path / "out", n_jobs=1)
+
+
+def test_figure_1_mlr_keeps_to_the_vertical_axis_and_lmnn_does_not(tmp_path):
+    outcome = reproduce(load_recipe("mlr-figure-1").with_options({"n_samples": 200}), tmp_path)
+    shares = {row[0]: row[1] for row in outcome.tables[0].rows}
+    assert shares["MLR-AUC"] > 0.9
+    assert shares["MLR-MAP"] > 0.9
+    assert shares["LMNN"] < 0.5
+    assert (tmp_path / "mlr-figure-1" / "toy.svg").is_file()
+
+
+def test_the_share_of_an_axis_is_its_part_of_mean_squared_distances():
+    rng = np.random.default_rng(0)
+    X, L = rng.normal(size=(300, 2)), np.array([[2.0, 0.0], [0.0, 3.0]])
+    gaps = (X[:, None] - X[None]) @ L.T
+    expected = (gaps[..., 1] ** 2).sum() / (gaps**2).sum()
+    assert vertical_share(LinearMetric(L), X) == pytest.approx(expected)
+
+
+SMALL = {
+    "train_users": 500, "train_queries": 300, "test_users": 400, "test_queries": 200,
+    "noise": 0.5, "n_features": 10, "n_hidden": 1,
+}  # fmt: skip
+
+
+def test_table_4_in_small(tmp_path):
+    recipe = load_recipe("mlr-table-4").with_options(SMALL)
+    content = {**recipe.content, "problems": recipe.content["problems"][:1]}
+    outcome = reproduce(replace(recipe, content=content), tmp_path, n_jobs=1)
+    found = {row[0]: [float(v) for v in row[1:4]] for row in outcome.tables[0].rows}
+    assert found["MLR-MAP"][1] > found["Euclidean"][1] + 0.1
+    assert found["MLR-AUC"][0] > found["Euclidean"][0] + 0.1
+    assert abs(found["SVM-MAP"][0] - 0.5) < 0.08
+    assert "500 users, 300 queries" in outcome.tables[0].title
+
+
+def test_intervals_share_no_user_and_held_out_parts_no_judgment():
+    first, second = synthetic({**SMALL, "seed": 0})
+    assert (len(first.X), len(second.X)) == (500, 400)
+    kept, held_out = first.held_out(0.25, 0)
+    assert held_out.relevance.n_queries == 75
+    assert not np.intersect1d(kept.relevance.own_items, held_out.relevance.own_items).size
+    events = Interval(first.X, first.relevance, np.arange(500) % 10)
+    kept, held_out = events.held_out(0.2, 0)
+    assert len(held_out.X) == 100
+    assert not np.intersect1d(kept.events, held_out.events).size
+    assert kept.relevance.n_items == len(kept.X) == 400
+
+
+def test_noise_is_drawn_as_in_the_demonstration():
+    X, y = noisy_wine(96, 0)
+    assert X.shape == (178, 109)
+    np.testing.assert_array_equal(y, load_wine().labels)
+    G = np.random.default_rng(0).standard_normal((96, 96))
+    assert X[:, 13:].var() == pytest.approx(np.trace(G.T @ G) / 96, rel=0.2)
+
+
+def test_the_demonstration_of_r_mlr_in_small(tmp_path):
+    recipe = load_recipe("rmlr-demo").with_options({"n_splits": 2, "n_noise": 20})
+    labels = ("R-MLR, C 1000, lambda 10", "Euclidean")
+    methods = [m for m in recipe.content["methods"] if m["label"] in labels]
+    recipe = replace(recipe, content={**recipe.content, "methods": methods})
+    rows = reproduce(recipe, tmp_path, n_jobs=1).tables[0].rows
+    found = {row[0]: row for row in rows}
+    assert float(found["R-MLR, C 1000, lambda 10"][1][:5]) > float(found["Euclidean"][1][:5])
+    assert found["Euclidean"][4] == "20.0 of 20"
+    assert float(found["R-MLR, C 1000, lambda 10"][4].split()[0]) < 10
+
+
+# ---------------------------------------------------------------------- recipes as files
+
+
+def test_a_recipe_of_ones_own(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text('title = "t"\npaper = "p"\ncost = "c"\nprotocol = "toy"\n[options]\nseed = 1\n')
+    recipe = load_recipe(path)
+    assert recipe == Recipe("mine", "t", "p", "c", "toy", {"seed": 1}, {})
+    assert recipe.with_options({"seed": 2}).options == {"seed": 2}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("title = ", "is no TOML file"), ('title = "t"\n', "must give paper as a string")],
+)
+def test_bad_recipes(tmp_path, text, message):
+    path = tmp_path / "bad.toml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message):
+        load_recipe(path)
+
+
+def test_unknown_names():
+    with pytest.raises(ValueError, match="no recipe 'nope': there are mlr-figure-1, "):
+        load_recipe("nope")
+    with pytest.raises(ValueError, match="no option 'splits': it has n_splits, "):
+        load_recipe("mlr-table-2").with_options({"splits": 3})
+
+
+def test_the_command_lists_and_runs(tmp_path, capsys):
+    assert main(["reproduce"]) == 0
+    assert "mlr-table-2" in capsys.readouterr().out
+    assert main(["reproduce", "--json"]) == 0
+    assert {row["name"] for row in json.loads(capsys.readouterr().out)} == set(list_recipes())
+    words = ["reproduce", "mlr-figure-1", "--folder", str(tmp_path), "--set", "n_samples=60"]
+    assert main(words) == 0
+    assert "written to" in capsys.readouterr().out
+    assert main([*words, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["options"]["n_samples"] == 60
+    assert main(["reproduce", "mlr-figure-1", "--set", "60"]) == 2
+    assert "must be OPTION=VALUE" in capsys.readouterr().err
