@@ -57,7 +57,7 @@ def test_table_2_in_small(tmp_path):
 def test_pieces_are_plain_nearest_neighbours_on_the_stated_splits():
     """Euclidean distance, redone with scikit-learn's classifier; k = 1 knows no tied votes."""
     options = {"test_size": 0.2, "folds": 3, "votes": [1]}
-    found = one_piece({"name": "wine"}, {"estimator": "Euclidean", "shown": ""}, {}, 4, options)
+    found = one_piece({"name": "wine"}, "Euclidean", {}, 4, options)
     wine = load_wine()
     train, test, y_train, y_test = train_test_split(
         wine.X, wine.labels, test_size=0.2, random_state=4

@@ -20,28 +20,24 @@ def settings(method: Mapping[str, Any], data: Mapping[str, Any]) -> list[dict[st
     return [{**method.get("fixed", {}), **dict(zip(grid, c, strict=True))} for c in combinations]
 
 
-def fit_metric(
-    method: Mapping[str, Any], setting: Mapping[str, Any], X: Any, y: Any
-) -> LinearMetric:
+def fit_metric(estimator: str, setting: Mapping[str, Any], X: Any, y: Any) -> LinearMetric:
     """Learn a linear metric with an estimator of rankspace, or with scikit-learn's NCA."""
-    if method["estimator"] == "NCA":
+    if estimator == "NCA":
         from sklearn.neighbors import NeighborhoodComponentsAnalysis
 
         found = NeighborhoodComponentsAnalysis(random_state=0, **setting).fit(X, y)
         return LinearMetric(found.components_)
-    metric = fit_estimator(method, setting, X, y).metric_
+    metric = fit_estimator(estimator, setting, X, y).metric_
     if not isinstance(metric, LinearMetric):
-        raise ValueError(f"{method['label']} must learn a linear metric: got {metric!r}.")
+        raise ValueError(f"{estimator} must learn a linear metric: got {metric!r}.")
     return metric
 
 
-def fit_estimator(
-    method: Mapping[str, Any], setting: Mapping[str, Any], X: Any, y: Any
-) -> BaseRanker:
+def fit_estimator(estimator: str, setting: Mapping[str, Any], X: Any, y: Any) -> BaseRanker:
     """Fit an estimator of rankspace."""
     import rankspace
 
     with warnings.catch_warnings():
         # A zero metric or a search cut short shows in the scores.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return getattr(rankspace, method["estimator"])(**setting).fit(X, y)
+        return getattr(rankspace, estimator)(**setting).fit(X, y)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -40,19 +41,23 @@ def run(recipe: Recipe, jobs: Jobs) -> Outcome:
     """Errors of all methods on all data sets that are at hand."""
     sets, notes = _at_hand(recipe.content["datasets"])
     methods = recipe.content["methods"]
-    pieces = [
-        (data, method, setting, split, dict(recipe.options))
-        for data in sets
-        for split in range(1 if data.get("published_split") else recipe.options["n_splits"])
-        for method in methods
-        for setting in settings(method, data)
-    ]
+    # What a piece depends on, so that others stay good when the recipe grows.
+    options = {key: recipe.options[key] for key in ("test_size", "folds", "votes")}
+    pieces, places = [], []
+    for data, method in itertools.product(sets, methods):
+        core = {key: value for key, value in data.items() if key not in ("label", "grids")}
+        n_splits = 1 if data.get("published_split") else recipe.options["n_splits"]
+        for split, setting in itertools.product(range(n_splits), settings(method, data)):
+            pieces.append((core, method["estimator"], setting, split, options))
+            places.append((method, data, split))
     cells: dict[tuple[str, str], list[list[Any]]] = {}
-    for (data, method, _, split, _), found in zip(pieces, jobs.map(one_piece, pieces), strict=True):
+    for (method, data, split), piece, found in zip(
+        places, pieces, jobs.map(one_piece, pieces), strict=True
+    ):
         splits = cells.setdefault((method["label"], data["label"]), [])
         if split == len(splits):
             splits.append([])
-        splits[split].append(found)
+        splits[split].append({**found, "setting": method["shown"].format(**piece[2])})
     table = {key: _cell(key, splits, recipe) for key, splits in cells.items()}
     return _outcome(recipe, [data["label"] for data in sets], table, notes)
 
@@ -74,7 +79,7 @@ def _at_hand(sets: Sequence[Mapping[str, Any]]) -> tuple[list[Mapping[str, Any]]
 
 
 def one_piece(
-    data: Mapping[str, Any], method: Mapping[str, Any], setting: Mapping[str, Any], split: int,
+    data: Mapping[str, Any], estimator: str, setting: Mapping[str, Any], split: int,
     options: Mapping[str, Any],
 ) -> dict[str, Any]:  # fmt: skip
     """Errors of a setting for each k, on folds of the training part and on the test part."""
@@ -82,14 +87,12 @@ def one_piece(
     folds = KFold(data.get("folds", options["folds"]), shuffle=True, random_state=split)
     parts = list(folds.split(train.X))[: data.get("folds_used")]
     held_out = [
-        _errors(method, setting, train.take(rows), train.take(others), options["votes"])[0]
+        _errors(estimator, setting, train.take(rows), train.take(others), options["votes"])[0]
         for rows, others in parts
     ]
-    errors, size = _errors(method, setting, train, test, options["votes"])
-    return {
-        "setting": method["shown"].format(**setting), "dimensions": size, "test": errors,
-        "validation": np.mean(held_out, axis=0).tolist(),
-    }  # fmt: skip
+    errors, size = _errors(estimator, setting, train, test, options["votes"])
+    validation = np.mean(held_out, axis=0).tolist()
+    return {"dimensions": size, "test": errors, "validation": validation}
 
 
 @lru_cache(maxsize=4)
@@ -112,13 +115,13 @@ def _split(data: Mapping[str, Any], split: int, options: Mapping[str, Any]) -> t
 
 
 def _errors(
-    method: Mapping[str, Any], setting: Mapping[str, Any], train: Part, test: Part,
+    estimator: str, setting: Mapping[str, Any], train: Part, test: Part,
     votes: Sequence[int],
 ) -> tuple[list[float], int]:  # fmt: skip
     """Error of each k on standardised features, and how many dimensions the metric has."""
     scaler = StandardScaler().fit(train.X)
     items, queries = train.through(scaler), test.through(scaler)
-    metric = fit_metric(method, setting, items.X, items.y)
+    metric = fit_metric(estimator, setting, items.X, items.y)
     ranking = Index(items.X, metric).rank(queries.X, max(votes))
     errors = [knn_error(ranking, items.y, k, query_labels=queries.y) for k in votes]
     return errors, n_directions(metric.spectrum)

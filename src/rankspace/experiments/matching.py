@@ -83,10 +83,13 @@ def one_piece(name: str, method: Mapping[str, Any], options: Mapping[str, Any]) 
     chosen = every[0]
     if len(every) > 1:
         kept, other = first.held_out(options["held_out"], options["seed"])
-        scores = [fit_estimator(method, setting, *kept[:2]).score(*other[:2]) for setting in every]
+        scores = [
+            fit_estimator(method["estimator"], setting, *kept[:2]).score(*other[:2])
+            for setting in every
+        ]
         chosen = every[int(np.argmax(scores))]
     begin = time.perf_counter()
-    model = fit_estimator(method, chosen, *first[:2])
+    model = fit_estimator(method["estimator"], chosen, *first[:2])
     seconds = time.perf_counter() - begin
     report = model._evaluate(second.X, second.relevance, None, None, None, " ".join(MEASURES))
     return {

@@ -45,7 +45,7 @@ def one_piece(
     train, test, y_train, y_test = train_test_split(
         StandardScaler().fit_transform(X), y, test_size=options["test_size"], random_state=split
     )
-    metric = fit_metric(method, method.get("fixed", {}), train, y_train)
+    metric = fit_metric(method["estimator"], method.get("fixed", {}), train, y_train)
     ranking = Index(train, metric).rank(test)
     relevance = Relevance.from_labels(y_train, query_labels=y_test)
     score = evaluate(ranking, relevance, "map").means["map"]

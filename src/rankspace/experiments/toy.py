@@ -28,7 +28,7 @@ def run(recipe: Recipe, jobs: Jobs) -> Outcome:
     )
     rows, views = [], {}
     for method in recipe.content["methods"]:
-        metric = fit_metric(method, method.get("fixed", {}), train.X, train.labels)
+        metric = fit_metric(method["estimator"], method.get("fixed", {}), train.X, train.labels)
         rows.append((method["label"], *_judge(metric, train, test, options["votes"])))
         views[method["label"]] = _view(metric, test.X)
     return Outcome(
