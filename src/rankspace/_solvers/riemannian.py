@@ -1,0 +1,45 @@
+"""Steps on the manifold of positive semi-definite matrices of fixed rank.
+
+A point is ``W = F F'`` with F of full column rank (F is the transpose of the components), a step the
+symmetric ``Z = V diag(c) V'``. With ``A = F^+ V`` and ``Q = A diag(c) A'``, the part of the step
+inside the range of F relative to W itself, the second-order retraction is
+
+    F (I - Q/2 + 3/8 Q^2) + V diag(c) A' (I - Q/2).
+
+This is Lemma 3.2 of the FRML paper, ``V W^+ V'`` with its symmetric step, and Algorithm 1 with
+``S = A2' A1``: there ``S A' = A' Q``, so nothing of the size of the batch squared is ever needed.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.linalg
+
+
+class Step(NamedTuple):
+    """A retraction as a change of the factor: ``F inner + V outer``."""
+
+    inner: np.ndarray
+    outer: np.ndarray
+
+
+def relative_change(gram: np.ndarray, cross: np.ndarray) -> np.ndarray:
+    """``A = F^+ V`` from ``F'F`` and ``F'V``."""
+    factor = scipy.linalg.cho_factor(gram, check_finite=False)
+    return scipy.linalg.cho_solve(factor, cross, check_finite=False)
+
+
+def retraction(A: np.ndarray, c: np.ndarray) -> Step:
+    """The second-order retraction of ``V diag(c) V'``, given ``A = F^+ V``."""
+    scaled = c[:, None] * A.T
+    Q = A @ scaled
+    identity = np.eye(len(A))
+    return Step(identity - Q / 2 + 0.375 * (Q @ Q), scaled - scaled @ Q / 2)
+
+
+def retract(F: np.ndarray, V: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """The factor after a step ``V diag(c) V'``, of the same shape."""
+    inner, outer = retraction(relative_change(F.T @ F, F.T @ V), c)
+    return F @ inner + V @ outer

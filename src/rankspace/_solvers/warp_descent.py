@@ -1,0 +1,196 @@
+"""Stochastic descent of the WARP loss over metrics of fixed rank.
+
+The loss of a triplet is ``(1 - reg) w [1 + d(x+) - d(x-)]_+ + reg d(x+)`` with w in [0, 1] the
+weight of the violator; a step goes against the mean gradient of a batch. Its length is that of
+"distance over gradients": the farthest that W has been from its start, over the root of the sum of
+the squared gradient norms (Ivgi, Hinder and Carmon 2023). Both are known from matrices of size m.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .embeddings import AllItems, DrawnItems, Triplets, choose_way, embeddings, inner_products
+from .factors import Points
+from .riemannian import relative_change
+from .warp import Sampling
+
+# Relative change of W in one step, at most: beyond, a second-order retraction is no guide.
+MOST_CHANGE = 0.5
+FIRST_DISTANCE = 0.01  # of |W|, before the first step has been made
+
+
+@dataclass
+class Progress:
+    """All that decides how a descent goes on; the rest is made of it anew at each stop."""
+
+    F: np.ndarray
+    start: np.ndarray
+    n_triplets: int = 0
+    distance: float = 0.0
+    squares: float = 0.0
+    multiplier: float = 1.0
+    draws: float = 1.0
+
+
+@dataclass
+class Options:
+    """How triplets become steps."""
+
+    reg: float = 0.01
+    regularizer: str = "pairs"
+    batch_size: int = 32
+    max_memory: int = 512
+
+
+@dataclass
+class Tally:
+    """What a stretch of descent has seen."""
+
+    loss: float = 0.0
+    draws: int = 0
+    violators: int = 0
+    length: float = 0.0
+    way: str = ""
+
+
+@dataclass
+class Descent:
+    """Goes on from a `Progress` for a number of triplets, and leaves it changed."""
+
+    points: Points
+    sampling: Sampling
+    options: Options
+    _products: Any = field(default=None, repr=False)
+
+    def run(self, progress: Progress, n_triplets: int) -> Tally:
+        """Draw so many triplets, in whole batches, and take their steps."""
+        way = choose_way(
+            self.points, progress.F.shape[1], self.options.batch_size, progress.draws,
+            self.options.max_memory,
+        )  # fmt: skip
+        if way == "gram" and self._products is None:
+            self._products = inner_products(self.points)
+        space = embeddings(self.points, progress.F, way, self._products)
+        try:
+            tally = self._go(progress, space, n_triplets)
+        finally:
+            space.crew.close()
+        progress.F = space.factor.matrix
+        tally.way = way
+        return tally
+
+    def _go(self, progress: Progress, space: AllItems | DrawnItems, n_triplets: int) -> Tally:
+        tally, size = Tally(), self.options.batch_size
+        frame = _Frame.at(progress, self.points)
+        for _ in range(-(-n_triplets // size)):
+            batch = space.draw(self.sampling, progress.n_triplets, size)
+            weights = self.sampling.violator_weights(batch.queries, batch.neg, batch.draws)
+            tally.length = self._step(progress, frame, space, batch, weights)
+            progress.n_triplets += size
+            tally.draws += int(batch.draws.sum())
+            tally.violators += int(np.sum(batch.neg >= 0))
+            tally.loss += float(weights.sum())
+        progress.draws = tally.draws / (-(-n_triplets // size) * size)
+        return tally
+
+    def _step(
+        self, progress: Progress, frame: _Frame, space: AllItems | DrawnItems, batch: Triplets,
+        weights: np.ndarray,
+    ) -> float:  # fmt: skip
+        left, right, c = self._gradient(batch, weights)
+        differences = (space.rows(left) - space.rows(right)).astype(np.float64, copy=False)
+        A = relative_change(frame.gram, differences.T)
+        S = c[:, None] * A.T
+        pulled, own = space.factor.pull(left, right, S), self._own_gradient(progress, len(A))
+        progress.squares += frame.squared_norm(A @ S, own, pulled)
+        length = progress.multiplier * self._distance(progress, frame)
+        length /= np.sqrt(progress.squares) if progress.squares > 0 else 1.0
+        length *= min(1.0, MOST_CHANGE / max(length * np.linalg.norm(A @ S + own), 1e-300))
+        Q = -length * (A @ S + own)
+        tail = -length * (np.eye(len(Q)) - Q / 2)
+        inner = np.eye(len(Q)) - Q / 2 + 0.375 * (Q @ Q) + own @ tail
+        frame.move(inner, tail, A @ S, pulled, frame.start_rows(left, right).T @ S)
+        space.move(inner, tail, S @ tail)
+        return length
+
+    def _gradient(
+        self, batch: Triplets, weights: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Pairs of points, and what their outer products weigh in the mean gradient."""
+        reg = self.options.reg
+        share = self.sampling.query_weights[batch.queries] / batch.queries.size
+        hinge = share * (1 - reg) * weights
+        pull = hinge + share * reg if self.options.regularizer == "pairs" else hinge
+        found = batch.neg >= 0
+        rows = self.points.query_rows[batch.queries]
+        left = np.concatenate((rows, rows[found]))
+        right = np.concatenate((batch.pos, batch.neg[found]))
+        return left, right, np.concatenate((pull, -hinge[found]))
+
+    def _own_gradient(self, progress: Progress, m: int) -> np.ndarray:
+        """D with ``F D F'`` an unbiased estimate of ``reg W``, from one column a triplet."""
+        own = np.zeros((m, m))
+        if self.options.regularizer == "frobenius":
+            from .._kernels.warp import draw_columns
+
+            size = self.options.batch_size
+            columns = np.empty(size, dtype=np.int64)
+            draw_columns(self.sampling.seed, progress.n_triplets, m, columns)
+            counts = np.bincount(columns, minlength=m)
+            np.fill_diagonal(own, self.options.reg * m * counts / size)
+        return own
+
+    @staticmethod
+    def _distance(progress: Progress, frame: _Frame) -> float:
+        progress.distance = max(progress.distance, frame.distance())
+        return max(progress.distance, FIRST_DISTANCE * frame.start_norm)
+
+
+@dataclass
+class _Frame:
+    """``F'F``, ``F0'F`` and the points embedded by the start F0: enough for norms and distances."""
+
+    gram: np.ndarray
+    cross: np.ndarray
+    start_norm: float
+    embedded: np.ndarray
+
+    @classmethod
+    def at(cls, progress: Progress, points: Points) -> _Frame:
+        F, start = progress.F, progress.start
+        norm = float(np.linalg.norm(start.T @ start))
+        return cls(F.T @ F, start.T @ F, norm, points.embed(start))
+
+    def start_rows(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """Differences of points, embedded by the start."""
+        return (self.embedded[left] - self.embedded[right]).astype(np.float64, copy=False)
+
+    def distance(self) -> float:
+        """``|W - W0|``."""
+        square = np.sum(self.gram**2) - 2 * np.sum(self.cross**2) + self.start_norm**2
+        return float(np.sqrt(max(square, 0.0)))
+
+    def squared_norm(self, Q: np.ndarray, own: np.ndarray, pulled: np.ndarray) -> float:
+        """Squared norm of the gradient ``V C V' + F own F'`` projected on the tangent space.
+
+        That is ``2 |Z P|^2 - |P Z P|^2`` with P the projection on the range of F, where
+        ``Z P = (V S + F own) F'`` and ``P Z P = F (Q + own) F'``.
+        """
+        G = self.gram
+        both = pulled + Q @ G @ own + own @ G @ Q + own @ G @ own
+        inside = (Q + own) @ G
+        return float(2 * np.sum(both * G) - np.sum(inside * inside.T))
+
+    def move(
+        self, inner: np.ndarray, tail: np.ndarray, Q: np.ndarray, pulled: np.ndarray,
+        start_pulled: np.ndarray,
+    ) -> None:  # fmt: skip
+        """Follow F to ``F inner + V S tail``, where ``F' V S = F'F Q``."""
+        mixed = inner.T @ self.gram @ Q @ tail
+        gram = inner.T @ self.gram @ inner + mixed + mixed.T + tail.T @ pulled @ tail
+        self.gram = (gram + gram.T) / 2
+        self.cross = self.cross @ inner + start_pulled @ tail
