@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from . import datasets
     from ._base import BaseRanker
     from .baselines import Euclidean
+    from .frml import FRML
     from .measures import Comparison, Report, compare, evaluate, knn_error
     from .metric import BilinearMetric, LinearMetric, load_metric
     from .mlr import MLR, RobustMLR
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from .search import Index
 
 __all__ = [
+    "FRML",
     "MLR",
     "MLRCV",
     "BaseRanker",
@@ -40,6 +42,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "FRML": "frml",
     "MLR": "mlr",
     "MLRCV": "mlr_path",
     "BaseRanker": "_base",

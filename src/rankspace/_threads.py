@@ -28,6 +28,11 @@ def _blas() -> Any:
     return ThreadpoolController().select(user_api="blas")
 
 
+def single_products() -> Any:
+    """A context in which every matrix product keeps to the thread that asks for it."""
+    return _blas().limit(limits=1)
+
+
 def in_threads(
     work: Callable[[Part], Result], parts: Sequence[Part], *, ahead: int = 1
 ) -> Iterator[Result]:
@@ -43,6 +48,6 @@ def in_threads(
         batch = ahead * n_threads()
         for first in range(0, len(parts), batch):
             # Not while the reader has its turn: the limit holds for the whole process.
-            with _blas().limit(limits=1):
+            with single_products():
                 results = list(pool.map(work, parts[first : first + batch]))
             yield from results

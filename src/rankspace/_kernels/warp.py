@@ -43,18 +43,23 @@ def item_outside(excluded, first, last, k):
 
 
 @njit(cache=True, nogil=True)
-def draw_negative(u, q, negatives):
-    """An irrelevant item of a query, each as likely.
+def irrelevant_of(q, negatives):
+    """Where the row of a query starts and ends, its number of irrelevant items, and its own.
 
     negatives: (rows, indptr, items, counts, own, outside): the row of each query in a compressed
     table, of the irrelevant items or, if ``outside``, of all others; how many are irrelevant; and
     the query's own item where the table makes it one of them, else -1.
     """
-    rows, indptr, items, counts, own, outside = negatives
-    first, last = indptr[rows[q]], indptr[rows[q] + 1]
-    k = min(np.int64(u * counts[q]), counts[q] - 1)
+    rows, indptr, _, counts, own, _ = negatives
+    return indptr[rows[q]], indptr[rows[q] + 1], counts[q], own[q]
+
+
+@njit(cache=True, nogil=True)
+def draw_negative(u, items, outside, first, last, count, own):
+    """An irrelevant item, each as likely, of the query that `irrelevant_of` describes."""
+    k = min(np.int64(u * count), count - 1)
     item = item_outside(items, first, last, k) if outside else items[first + k]
-    if own[q] >= 0 and item >= own[q]:
+    if own >= 0 and item >= own:
         item = item_outside(items, first, last, k + 1) if outside else items[first + k + 1]
     return item
 
@@ -99,37 +104,42 @@ def draw_columns(seed, first, n_columns, out):
 @njit(cache=True, nogil=True)
 def draw_candidates(seed, first, start, triplets, queries, negatives, most_draws, out):
     """Draws ``start``, ``start + 1``, ... of some triplets; -1 past the last one allowed."""
+    items, outside = negatives[2], negatives[5]
     for row in range(triplets.size):
         t = triplets[row]
+        q = queries[t]
+        begin, end, count, own = irrelevant_of(q, negatives)
         for j in range(out.shape[1]):
-            if start + j < most_draws[queries[t]]:
+            out[row, j] = -1
+            if start + j < most_draws[q]:
                 u = uniform(seed, first + t, FIRST_NEGATIVE + start + j)
-                out[row, j] = draw_negative(u, queries[t], negatives)
-            else:
-                out[row, j] = -1
+                out[row, j] = draw_negative(u, items, outside, begin, end, count, own)
 
 
-@njit(cache=True, nogil=True)
-def squared_distance(a, b, limit):
-    """Squared distance of two vectors; any number above the limit if it is above that."""
-    total = 0.0
-    for start in range(0, a.size, 8):
-        part = 0.0
-        for f in range(start, min(start + 8, a.size)):
-            difference = np.float64(a[f]) - np.float64(b[f])
-            part += difference * difference
-        total += part
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def squared_distance(a, B, row, limit):
+    """Squared distance of a vector from a row; any number above the limit if it is above that."""
+    total, f = 0.0, 0
+    while f + 8 <= a.size:
+        for i in range(8):
+            difference = a[f + i] - B[row, f + i]
+            total += difference * difference
         if total > limit:
-            break
+            return total
+        f += 8
+    while f < a.size:
+        difference = a[f] - B[row, f]
+        total += difference * difference
+        f += 1
     return total
 
 
 @njit(cache=True, nogil=True)
 def list_violators(q, query, X, negatives, limit, found):
     """Write the irrelevant items nearer than the limit, ascending; returns how many there are."""
-    rows, indptr, items, _, own, outside = negatives
-    first, last = indptr[rows[q]], indptr[rows[q] + 1]
-    count, at = 0, first
+    items, outside = negatives[2], negatives[5]
+    first, last, _, own = irrelevant_of(q, negatives)
+    found_so_far, at = 0, first
     for i in range(X.shape[0] if outside else last - first):
         item = i if outside else items[first + i]
         if outside:
@@ -137,10 +147,10 @@ def list_violators(q, query, X, negatives, limit, found):
                 at += 1
             if at < last and items[at] == item:
                 continue
-        if item != own[q] and squared_distance(query, X[item], limit) < limit:
-            found[count] = item
-            count += 1
-    return count
+        if item != own and squared_distance(query, X, item, limit) < limit:
+            found[found_so_far] = item
+            found_so_far += 1
+    return found_so_far
 
 
 @njit(cache=True, nogil=True)
@@ -159,11 +169,13 @@ def find_violator(seed, triplet, q, query, limit, X, negatives, most, found):
     in vain it is done: what is left of the number of draws is geometric, and each violator as
     likely, so the law is that of drawing on.
     """
-    count = negatives[3][q]
+    items, outside = negatives[2], negatives[5]
+    first, last, count, own = irrelevant_of(q, negatives)
     drawn = min(most, max(count // LOOKS_PER_DRAW, 1))
     for j in range(drawn):
-        item = draw_negative(uniform(seed, triplet, FIRST_NEGATIVE + j), q, negatives)
-        if squared_distance(query, X[item], limit) < limit:
+        u = uniform(seed, triplet, FIRST_NEGATIVE + j)
+        item = draw_negative(u, items, outside, first, last, count, own)
+        if squared_distance(query, X, item, limit) < limit:
             return item, j + 1
     if drawn == most:
         return -1, most
@@ -187,7 +199,7 @@ def find_violators(seed, first, queries, Q, pos, X, negatives, most_draws, neg, 
     """
     found = np.empty(X.shape[0], dtype=np.int64)
     for t in range(queries.size):
-        limit = 1.0 + squared_distance(Q[t], X[pos[t]], np.inf)
+        limit = 1.0 + squared_distance(Q[t], X, pos[t], np.inf)
         neg[t], draws[t] = find_violator(
             seed, first + t, queries[t], Q[t], limit, X, negatives, most_draws[queries[t]], found
         )
@@ -206,7 +218,7 @@ def scan_candidates(start, triplets, Q, limits, candidates, C, neg, draws):
             if candidates[row, j] < 0:
                 break
             draws[t] = start + j + 1
-            embedded = C[row * candidates.shape[1] + j]
-            if squared_distance(Q[t], embedded, limits[t]) < limits[t]:
+            at = row * candidates.shape[1] + j
+            if squared_distance(Q[t], C, at, limits[t]) < limits[t]:
                 neg[t] = candidates[row, j]
                 break

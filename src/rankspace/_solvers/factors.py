@@ -101,7 +101,7 @@ class ScaledFactor:
         change = np.linalg.solve(self.scale.T, (self._S @ tail).T).T
         V = self._V
         add_sparse_product(V.indptr, V.indices, V.data, change, self.base)
-        self._drift += np.linalg.norm(inner - np.eye(len(inner)))
+        self._drift += float(np.linalg.norm(inner - np.eye(len(inner))))
         if self._drift > MOST_DRIFT:
             self._start(self.matrix)
 
@@ -139,6 +139,6 @@ class GramFactor:
         self.scale = self.scale @ inner
         change = np.linalg.solve(self.scale.T, (self._S @ tail).T).T
         add_rows(self._left, self._right, change, self.weights)
-        self._drift += np.linalg.norm(inner - np.eye(len(inner)))
+        self._drift += float(np.linalg.norm(inner - np.eye(len(inner))))
         if self._drift > MOST_DRIFT:
             self._start(self.matrix)

@@ -1,6 +1,6 @@
 """Steps on the manifold of positive semi-definite matrices of fixed rank.
 
-A point is ``W = F F'`` with F of full column rank (F is the transpose of the components), a step the
+A point is ``W = F F'`` with F of full column rank, the transpose of the components; a step is the
 symmetric ``Z = V diag(c) V'``. With ``A = F^+ V`` and ``Q = A diag(c) A'``, the part of the step
 inside the range of F relative to W itself, the second-order retraction is
 

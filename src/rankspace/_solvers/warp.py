@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from ..relevance import Relevance
 
+MOST_LISTED = 2**23  # entries of a table of irrelevant items; above, they are found by bisection
 WEIGHTS = ("reciprocal", "reciprocal@k", "uniform", "precision@k", "ndcg")
 
 
@@ -68,18 +70,20 @@ class Sampling:
     def queries(self, first: int, size: int) -> np.ndarray:
         """The queries of triplets ``first``, ``first + 1``, ...: one permutation after another."""
         epochs = range(first // self.n_queries, (first + size - 1) // self.n_queries + 1)
-        order = np.concatenate([self._permutation(epoch) for epoch in epochs])
+        order = np.concatenate([_order(self.seed, epoch, self.n_queries) for epoch in epochs])
         start = first - epochs[0] * self.n_queries
         return order[start : start + size]
-
-    def _permutation(self, epoch: int) -> np.ndarray:
-        return np.random.default_rng([self.seed, epoch]).permutation(self.n_queries)
 
     def violator_weights(self, queries: np.ndarray, neg: np.ndarray, draws: np.ndarray) -> Any:
         """``L(rank) / L(n)`` for the rank that the number of draws lets expect; 0 without one."""
         n = self.n_negatives[queries]
         expected = self.levels[n // draws] / self.levels[n]
         return np.where(neg >= 0, expected, 0.0)
+
+
+@lru_cache(maxsize=4)
+def _order(seed: int, epoch: int, n: int) -> np.ndarray:
+    return np.random.default_rng([seed, epoch]).permutation(n)
 
 
 def sampling_of(
@@ -110,7 +114,7 @@ def positive_table(relevance: Relevance) -> tuple[Any, ...]:
 
 
 def negative_table(relevance: Relevance) -> tuple[Any, ...]:
-    """Irrelevant items, or all others where what is not judged is irrelevant."""
+    """Irrelevant items; all others where what is not judged is irrelevant and lists were long."""
     outside = relevance.counts_background
     kept = relevance.grades >= relevance.relevant_from
     if not outside:
@@ -118,12 +122,20 @@ def negative_table(relevance: Relevance) -> tuple[Any, ...]:
             relevance.relevant_from
         )  # fmt: skip
     indptr, own = _compress(relevance, kept)
-    in_table = own >= 0
-    among = (~in_table & (relevance.own_items >= 0)) if outside else in_table
-    own_item = np.where(among, relevance.own_items, -1)
-    return (
-        relevance.rows, indptr, relevance.items[kept], relevance.n_irrelevant, own_item, outside,
-    )  # fmt: skip
+    items = relevance.items[kept]
+    is_candidate = (own < 0) & (relevance.own_items >= 0) if outside else own >= 0
+    if outside and (indptr.size - 1) * relevance.n_items <= MOST_LISTED:
+        indptr, items = _complement(indptr, items, relevance.n_items)
+        outside = False
+    own_item = np.where(is_candidate, relevance.own_items, -1)
+    return relevance.rows, indptr, items, relevance.n_irrelevant, own_item, outside
+
+
+def _complement(indptr: np.ndarray, items: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """All items that a row lacks, for each row."""
+    lacking = np.ones((indptr.size - 1, n), dtype=bool)
+    lacking[np.repeat(np.arange(indptr.size - 1), np.diff(indptr)), items] = False
+    return np.concatenate(([0], np.cumsum(lacking.sum(axis=1)))), np.nonzero(lacking)[1]
 
 
 def _compress(relevance: Relevance, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from .._threads import single_products
 from .embeddings import AllItems, DrawnItems, Triplets, choose_way, embeddings, inner_products
 from .factors import Points
 from .riemannian import relative_change
@@ -56,6 +57,16 @@ class Tally:
     length: float = 0.0
     way: str = ""
 
+    def add(self, later: Tally) -> Tally:
+        """This stretch and the one after it."""
+        return Tally(
+            self.loss + later.loss,
+            self.draws + later.draws,
+            self.violators + later.violators,
+            later.length,
+            later.way,
+        )
+
 
 @dataclass
 class Descent:
@@ -68,6 +79,10 @@ class Descent:
 
     def run(self, progress: Progress, n_triplets: int) -> Tally:
         """Draw so many triplets, in whole batches, and take their steps."""
+        with single_products():
+            return self._run(progress, n_triplets)
+
+    def _run(self, progress: Progress, n_triplets: int) -> Tally:
         way = choose_way(
             self.points, progress.F.shape[1], self.options.batch_size, progress.draws,
             self.options.max_memory,
@@ -105,17 +120,24 @@ class Descent:
         differences = (space.rows(left) - space.rows(right)).astype(np.float64, copy=False)
         A = relative_change(frame.gram, differences.T)
         S = c[:, None] * A.T
-        pulled, own = space.factor.pull(left, right, S), self._own_gradient(progress, len(A))
-        progress.squares += frame.squared_norm(A @ S, own, pulled)
-        length = progress.multiplier * self._distance(progress, frame)
-        length /= np.sqrt(progress.squares) if progress.squares > 0 else 1.0
-        length *= min(1.0, MOST_CHANGE / max(length * np.linalg.norm(A @ S + own), 1e-300))
-        Q = -length * (A @ S + own)
-        tail = -length * (np.eye(len(Q)) - Q / 2)
-        inner = np.eye(len(Q)) - Q / 2 + 0.375 * (Q @ Q) + own @ tail
-        frame.move(inner, tail, A @ S, pulled, frame.start_rows(left, right).T @ S)
+        inside, own = A @ S, self._own_gradient(progress, len(A))
+        pulled = space.factor.pull(left, right, S)
+        progress.squares += frame.squared_norm(inside, own, pulled)
+        length = self._length(progress, frame, float(np.linalg.norm(inside + own)))
+        Q, identity = -length * (inside + own), np.eye(len(A))
+        tail = -length * (identity - Q / 2)
+        inner = identity - Q / 2 + 0.375 * (Q @ Q) + own @ tail
+        frame.move(inner, tail, inside, pulled, frame.start_rows(left, right).T @ S)
         space.move(inner, tail, S @ tail)
         return length
+
+    @staticmethod
+    def _length(progress: Progress, frame: _Frame, change: float) -> float:
+        """Distance over gradients, cut where a step would change W by too large a part of it."""
+        progress.distance = max(progress.distance, frame.distance())
+        distance = max(progress.distance, FIRST_DISTANCE * frame.start_norm)
+        length = progress.multiplier * distance / max(np.sqrt(progress.squares), 1e-300)
+        return float(min(length, MOST_CHANGE / max(change, 1e-300)))
 
     def _gradient(
         self, batch: Triplets, weights: np.ndarray
@@ -143,11 +165,6 @@ class Descent:
             counts = np.bincount(columns, minlength=m)
             np.fill_diagonal(own, self.options.reg * m * counts / size)
         return own
-
-    @staticmethod
-    def _distance(progress: Progress, frame: _Frame) -> float:
-        progress.distance = max(progress.distance, frame.distance())
-        return max(progress.distance, FIRST_DISTANCE * frame.start_norm)
 
 
 @dataclass
