@@ -1,6 +1,7 @@
 """FRML."""
-import pytest
+
 from sklearn.utils.estimator_checks import parametrize_with_checks
+
 from rankspace import FRML
 
 

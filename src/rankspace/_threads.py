@@ -51,3 +51,26 @@ def in_threads(
             with single_products():
                 results = list(pool.map(work, parts[first : first + batch]))
             yield from results
+
+
+class Crew:
+    """Threads that stay for many small rounds of work; none are started for a single part."""
+
+    def __init__(self) -> None:
+        self._pool: ThreadPoolExecutor | None = None
+
+    def each(self, work: Callable[[Part], None], parts: Sequence[Part]) -> None:
+        """Do all parts; each must write where no other does."""
+        if len(parts) == 1 or n_threads() == 1:
+            for part in parts:
+                work(part)
+            return
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(n_threads())
+        list(self._pool.map(work, parts))
+
+    def close(self) -> None:
+        """Let the threads go."""
+        if self._pool is not None:
+            self._pool.shutdown()
+            self._pool = None

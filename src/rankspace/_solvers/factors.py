@@ -1,16 +1,23 @@
-"""The factor F of a metric ``W = F F'`` under many low-rank steps, and the points it embeds.
+"""The factor F of a metric ``W = F F'`` under many low-rank steps.
 
 A step along ``Z = V diag(c) V'``, where the rows of V' are differences of points, is made in two
 parts. `pull` takes ``S = diag(c) A'`` and returns the m x m matrix ``(V S)'(V S)``; `move` replaces
 F by ``F inner + V S tail``. In between, only matrices of size m are needed to choose the step.
+
+Rounding must not grow from step to step. Along a direction that shrinks, ``inner`` is above 1 and
+``V S tail`` takes back more, so a matrix that followed by ``G inner + ...`` would blow up its errors.
+Hence a factor is either kept itself, or as ``base scale`` with a base that is only ever added to.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._threads import Crew
+
+BLOCK = 2048  # rows of a product; fixed, so that threads do not change how it rounds
 # Sum of the relative changes after which a scale is multiplied out: it has lost no more than four
 # digits of what has shrunk.
 MOST_DRIFT = 4.0
@@ -22,6 +29,11 @@ class Points(NamedTuple):
     matrix: Any
     query_rows: np.ndarray
     n_items: int
+
+    @property
+    def n(self) -> int:
+        """Number of points."""
+        return self.matrix.shape[0]
 
     @property
     def is_sparse(self) -> bool:
@@ -36,22 +48,31 @@ class Points(NamedTuple):
         """Rows times a factor, in the precision of the points."""
         return self.matrix[rows] @ F.astype(self.matrix.dtype, copy=False)
 
-
-class Factor(Protocol):
-    """A factor that takes low-rank steps."""
-
-    matrix: np.ndarray
-
-    def pull(self, left: np.ndarray, right: np.ndarray, S: np.ndarray) -> np.ndarray: ...
-
-    def move(self, inner: np.ndarray, tail: np.ndarray) -> None: ...
+    @property
+    def blocks(self) -> list[slice]:
+        """All rows, in parts for threads."""
+        return [slice(start, start + BLOCK) for start in range(0, self.n, BLOCK)]
 
 
 class DenseFactor:
     """A factor of dense points, kept as it is: O(d m (r + m)) a step of r differences."""
 
-    def __init__(self, points: Points, F: np.ndarray) -> None:
-        self.points, self.matrix = points, F
+    def __init__(self, points: Points, F: np.ndarray, start: np.ndarray) -> None:
+        self.points, self.matrix, self.start = points, F, start
+
+    @property
+    def gram(self) -> np.ndarray:
+        """``F'F``."""
+        return self.matrix.T @ self.matrix
+
+    @property
+    def cross(self) -> np.ndarray:
+        """``start'F``."""
+        return self.start.T @ self.matrix
+
+    def rows(self, rows: np.ndarray) -> np.ndarray:
+        """Embedded points."""
+        return self.points.embed(self.matrix, rows)
 
     def pull(self, left: np.ndarray, right: np.ndarray, S: np.ndarray) -> np.ndarray:
         """``(V S)'(V S)``."""
@@ -65,80 +86,135 @@ class DenseFactor:
 
 
 class ScaledFactor:
-    """A factor ``base @ scale`` with a small scale, so that a step need not touch all of base.
+    """A factor ``base scale`` with a small scale, so that a step need not touch all of base.
 
-    ``F inner + V S tail = (base + V S tail new_scale^-1) new_scale`` with ``new_scale = scale
-    inner``: only features where V is not zero change.
+    ``F inner + V S tail`` is ``(base + V change) (scale inner)``, with ``change`` solved for. For
+    sparse points only the features where V is not zero move.
     """
 
-    def __init__(self, points: Points, F: np.ndarray) -> None:
-        self.points = points
-        self._start(F)
+    def __init__(self, points: Points, F: np.ndarray, start: np.ndarray) -> None:
+        self.points, self.start = points, start
+        self._begin(F)
 
-    def _start(self, F: np.ndarray) -> None:
+    def _begin(self, F: np.ndarray) -> None:
         self.base, self.scale, self._drift = F.copy(), np.eye(F.shape[1]), 0.0
+        self._base_gram, self._base_cross = F.T @ F, self.start.T @ F
 
     @property
     def matrix(self) -> np.ndarray:
         """The factor itself."""
         return self.base @ self.scale
 
-    def embed(self, rows: np.ndarray) -> np.ndarray:
+    @property
+    def gram(self) -> np.ndarray:
+        """``F'F``."""
+        return self.scale.T @ self._base_gram @ self.scale
+
+    @property
+    def cross(self) -> np.ndarray:
+        """``start'F``."""
+        return self._base_cross @ self.scale
+
+    def rows(self, rows: np.ndarray) -> np.ndarray:
         """Embedded points."""
         return self.points.embed(self.base, rows) @ self.scale
 
     def pull(self, left: np.ndarray, right: np.ndarray, S: np.ndarray) -> np.ndarray:
         """``(V S)'(V S)``."""
-        self._V, self._S = self.points.differences(left, right), S
-        products = self._V @ self._V.T
-        return S.T @ (products @ S)
+        self._S = S
+        self._V = self.points.differences(left, right)
+        self._products = (self._V @ self._V.T).toarray()
+        return S.T @ self._products @ S
 
     def move(self, inner: np.ndarray, tail: np.ndarray) -> None:
         """``F inner + V S tail``."""
-        from .._kernels.factors import add_sparse_product
-
         self.scale = self.scale @ inner
         change = np.linalg.solve(self.scale.T, (self._S @ tail).T).T
-        V = self._V
-        add_sparse_product(V.indptr, V.indices, V.data, change, self.base)
+        mixed = self._on_base().T @ change
+        self._base_gram += mixed + mixed.T + change.T @ self._products @ change
+        self._base_cross += self._on_start().T @ change
+        self._add(change)
         self._drift += float(np.linalg.norm(inner - np.eye(len(inner))))
         if self._drift > MOST_DRIFT:
-            self._start(self.matrix)
+            self._begin(self.matrix)
+
+    def _on_base(self) -> np.ndarray:
+        """``V' base``."""
+        return self._V @ self.base
+
+    def _on_start(self) -> np.ndarray:
+        """``V' start``."""
+        return self._V @ self.start
+
+    def _add(self, change: np.ndarray) -> None:
+        from .._kernels.factors import add_sparse_product
+
+        add_sparse_product(self._V.indptr, self._V.indices, self._V.data, change, self.base)
 
 
-class GramFactor:
-    """A factor ``(start + X' weights) scale``, moved without a look at the features.
+class GramFactor(ScaledFactor):
+    """A factor ``(F0 + X' weights) scale`` whose steps never look at the features.
 
-    Inner products of all points are at hand, so a step costs O(r m (r + m)) whatever d.
+    All inner products of points are at hand, so the embedded points follow at O(N m (r + m)) a step
+    whatever d.
     """
 
-    def __init__(self, points: Points, F: np.ndarray, products: np.ndarray) -> None:
-        self.points, self.products = points, products
-        self._start(F)
+    def __init__(
+        self, points: Points, F: np.ndarray, start: np.ndarray, products: np.ndarray, crew: Crew
+    ) -> None:
+        self.products, self.crew = products, crew
+        self._started = points.embed(start)
+        self.embedded = np.empty((points.n, F.shape[1]), dtype=points.matrix.dtype)
+        super().__init__(points, F, start)
 
-    def _start(self, F: np.ndarray) -> None:
-        self.start, self.scale, self._drift = F, np.eye(F.shape[1]), 0.0
-        self.weights = np.zeros((self.points.matrix.shape[0], F.shape[1]))
+    def _begin(self, F: np.ndarray) -> None:
+        super()._begin(F)
+        self.weights = np.zeros((self.points.n, F.shape[1]))
+        self._embedded_base = np.concatenate(
+            [self.points.embed(F, part) for part in self.points.blocks]
+        )
+        self.embedded[:] = self._embedded_base
 
     @property
     def matrix(self) -> np.ndarray:
         """The factor itself."""
-        return (self.start + self.points.matrix.T @ self.weights) @ self.scale
+        return (self.base + self.points.matrix.T @ self.weights) @ self.scale
+
+    def rows(self, rows: np.ndarray) -> np.ndarray:
+        """Embedded points."""
+        return self.embedded[rows]
 
     def pull(self, left: np.ndarray, right: np.ndarray, S: np.ndarray) -> np.ndarray:
         """``(V S)'(V S)``."""
         self._left, self._right, self._S = left, right, S
-        self.differences = self.products[left] - self.products[right]
-        products = self.differences[:, left] - self.differences[:, right]
-        return S.T @ (products @ S)
+        self._by_points = self.products[left] - self.products[right]
+        self._products = self._by_points[:, left] - self._by_points[:, right]
+        return S.T @ self._products @ S
 
-    def move(self, inner: np.ndarray, tail: np.ndarray) -> None:
-        """``F inner + V S tail``."""
+    def _on_base(self) -> np.ndarray:
+        return self._embedded_base[self._left] - self._embedded_base[self._right]
+
+    def _on_start(self) -> np.ndarray:
+        return self._started[self._left] - self._started[self._right]
+
+    def _add(self, change: np.ndarray) -> None:
         from .._kernels.factors import add_rows
 
-        self.scale = self.scale @ inner
-        change = np.linalg.solve(self.scale.T, (self._S @ tail).T).T
         add_rows(self._left, self._right, change, self.weights)
-        self._drift += float(np.linalg.norm(inner - np.eye(len(inner))))
-        if self._drift > MOST_DRIFT:
-            self._start(self.matrix)
+        dtype = self.embedded.dtype
+        change, scale = change.astype(dtype), self.scale.astype(dtype)
+
+        def work(part: slice) -> None:
+            self._embedded_base[part] += self._by_points[:, part].T @ change
+            np.matmul(self._embedded_base[part], scale, out=self.embedded[part])
+
+        self.crew.each(work, self.points.blocks)
+
+
+def inner_products(points: Points) -> np.ndarray:
+    """All inner products of points, in blocks of rows so that a sparse matrix needs no more."""
+    products = np.empty((points.n, points.n), dtype=points.matrix.dtype)
+    for part in points.blocks:
+        rows = points.matrix[part] @ points.matrix.T
+        products[part] = rows.toarray() if points.is_sparse else rows
+    return products

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from .._threads import single_products
-from .embeddings import AllItems, DrawnItems, Triplets, choose_way, embeddings, inner_products
-from .factors import Points
+from .._threads import Crew, single_products
+from .embeddings import AllItems, DrawnItems, Triplets, choose_way
+from .factors import DenseFactor, GramFactor, Points, ScaledFactor, inner_products
 from .riemannian import relative_change
 from .warp import Sampling
 
@@ -83,60 +83,69 @@ class Descent:
             return self._run(progress, n_triplets)
 
     def _run(self, progress: Progress, n_triplets: int) -> Tally:
+        options, crew = self.options, Crew()
         way = choose_way(
-            self.points, progress.F.shape[1], self.options.batch_size, progress.draws,
-            self.options.max_memory,
-        )  # fmt: skip
-        if way == "gram" and self._products is None:
-            self._products = inner_products(self.points)
-        space = embeddings(self.points, progress.F, way, self._products)
+            self.points, progress.F.shape[1], options.batch_size, progress.draws, options.max_memory
+        )
         try:
+            space = self._space(progress, way, crew)
             tally = self._go(progress, space, n_triplets)
         finally:
-            space.crew.close()
+            crew.close()
         progress.F = space.factor.matrix
         tally.way = way
         return tally
 
+    def _space(self, progress: Progress, way: str, crew: Crew) -> AllItems | DrawnItems:
+        points, F, start = self.points, progress.F, progress.start
+        if way == "gram":
+            if self._products is None:
+                self._products = inner_products(points)
+            return AllItems(points, GramFactor(points, F, start, self._products, crew), crew)
+        if points.is_sparse:
+            return DrawnItems(points, ScaledFactor(points, F, start))
+        factor = DenseFactor(points, F, start)
+        return AllItems(points, factor, crew) if way == "all" else DrawnItems(points, factor)
+
     def _go(self, progress: Progress, space: AllItems | DrawnItems, n_triplets: int) -> Tally:
         tally, size = Tally(), self.options.batch_size
-        frame = _Frame.at(progress, self.points)
-        for _ in range(-(-n_triplets // size)):
+        start_norm = float(np.linalg.norm(progress.start.T @ progress.start))
+        n_batches = -(-n_triplets // size)
+        for _ in range(n_batches):
             batch = space.draw(self.sampling, progress.n_triplets, size)
             weights = self.sampling.violator_weights(batch.queries, batch.neg, batch.draws)
-            tally.length = self._step(progress, frame, space, batch, weights)
+            tally.length = self._step(progress, space, batch, weights, start_norm)
             progress.n_triplets += size
             tally.draws += int(batch.draws.sum())
             tally.violators += int(np.sum(batch.neg >= 0))
             tally.loss += float(weights.sum())
-        progress.draws = tally.draws / (-(-n_triplets // size) * size)
+        progress.draws = tally.draws / (n_batches * size)
         return tally
 
     def _step(
-        self, progress: Progress, frame: _Frame, space: AllItems | DrawnItems, batch: Triplets,
-        weights: np.ndarray,
+        self, progress: Progress, space: AllItems | DrawnItems, batch: Triplets,
+        weights: np.ndarray, start_norm: float,
     ) -> float:  # fmt: skip
         left, right, c = self._gradient(batch, weights)
+        gram, cross = space.factor.gram, space.factor.cross
         differences = (space.rows(left) - space.rows(right)).astype(np.float64, copy=False)
-        A = relative_change(frame.gram, differences.T)
+        A = relative_change(gram, differences.T)
         S = c[:, None] * A.T
         inside, own = A @ S, self._own_gradient(progress, len(A))
         pulled = space.factor.pull(left, right, S)
-        progress.squares += frame.squared_norm(inside, own, pulled)
-        length = self._length(progress, frame, float(np.linalg.norm(inside + own)))
+        progress.squares += squared_norm(gram, inside, own, pulled)
+        progress.distance = max(progress.distance, distance(gram, cross, start_norm))
+        length = self._length(progress, start_norm, float(np.linalg.norm(inside + own)))
         Q, identity = -length * (inside + own), np.eye(len(A))
         tail = -length * (identity - Q / 2)
-        inner = identity - Q / 2 + 0.375 * (Q @ Q) + own @ tail
-        frame.move(inner, tail, inside, pulled, frame.start_rows(left, right).T @ S)
-        space.move(inner, tail, S @ tail)
+        space.move(identity - Q / 2 + 0.375 * (Q @ Q) + own @ tail, tail)
         return length
 
     @staticmethod
-    def _length(progress: Progress, frame: _Frame, change: float) -> float:
+    def _length(progress: Progress, start_norm: float, change: float) -> float:
         """Distance over gradients, cut where a step would change W by too large a part of it."""
-        progress.distance = max(progress.distance, frame.distance())
-        distance = max(progress.distance, FIRST_DISTANCE * frame.start_norm)
-        length = progress.multiplier * distance / max(np.sqrt(progress.squares), 1e-300)
+        farthest = max(progress.distance, FIRST_DISTANCE * start_norm)
+        length = progress.multiplier * farthest / max(np.sqrt(progress.squares), 1e-300)
         return float(min(length, MOST_CHANGE / max(change, 1e-300)))
 
     def _gradient(
@@ -167,47 +176,18 @@ class Descent:
         return own
 
 
-@dataclass
-class _Frame:
-    """``F'F``, ``F0'F`` and the points embedded by the start F0: enough for norms and distances."""
+def distance(gram: np.ndarray, cross: np.ndarray, start_norm: float) -> float:
+    """``|W - W0|`` from ``F'F``, ``F0'F`` and ``|W0|``."""
+    square = np.sum(gram**2) - 2 * np.sum(cross**2) + start_norm**2
+    return float(np.sqrt(max(square, 0.0)))
 
-    gram: np.ndarray
-    cross: np.ndarray
-    start_norm: float
-    embedded: np.ndarray
 
-    @classmethod
-    def at(cls, progress: Progress, points: Points) -> _Frame:
-        F, start = progress.F, progress.start
-        norm = float(np.linalg.norm(start.T @ start))
-        return cls(F.T @ F, start.T @ F, norm, points.embed(start))
+def squared_norm(G: np.ndarray, Q: np.ndarray, own: np.ndarray, pulled: np.ndarray) -> float:
+    """Squared norm of the gradient ``V C V' + F own F'`` projected on the tangent space.
 
-    def start_rows(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """Differences of points, embedded by the start."""
-        return (self.embedded[left] - self.embedded[right]).astype(np.float64, copy=False)
-
-    def distance(self) -> float:
-        """``|W - W0|``."""
-        square = np.sum(self.gram**2) - 2 * np.sum(self.cross**2) + self.start_norm**2
-        return float(np.sqrt(max(square, 0.0)))
-
-    def squared_norm(self, Q: np.ndarray, own: np.ndarray, pulled: np.ndarray) -> float:
-        """Squared norm of the gradient ``V C V' + F own F'`` projected on the tangent space.
-
-        That is ``2 |Z P|^2 - |P Z P|^2`` with P the projection on the range of F, where
-        ``Z P = (V S + F own) F'`` and ``P Z P = F (Q + own) F'``.
-        """
-        G = self.gram
-        both = pulled + Q @ G @ own + own @ G @ Q + own @ G @ own
-        inside = (Q + own) @ G
-        return float(2 * np.sum(both * G) - np.sum(inside * inside.T))
-
-    def move(
-        self, inner: np.ndarray, tail: np.ndarray, Q: np.ndarray, pulled: np.ndarray,
-        start_pulled: np.ndarray,
-    ) -> None:  # fmt: skip
-        """Follow F to ``F inner + V S tail``, where ``F' V S = F'F Q``."""
-        mixed = inner.T @ self.gram @ Q @ tail
-        gram = inner.T @ self.gram @ inner + mixed + mixed.T + tail.T @ pulled @ tail
-        self.gram = (gram + gram.T) / 2
-        self.cross = self.cross @ inner + start_pulled @ tail
+    That is ``2 |Z P|^2 - |P Z P|^2`` with P the projection on the range of F, where
+    ``Z P = (V S + F own) F'`` and ``P Z P = F (Q + own) F'``; G is ``F'F``, and ``F' V S = G Q``.
+    """
+    both = pulled + Q @ G @ own + own @ G @ Q + own @ G @ own
+    inside = (Q + own) @ G
+    return max(float(2 * np.sum(both * G) - np.sum(inside * inside.T)), 0.0)
