@@ -23,7 +23,7 @@ LAYERS = [
     {"metric"},
     {"_solvers"},
     {"_base"},
-    {"baselines", "frml", "mlr"},
+    {"baselines", "baselines_online", "frml", "mlr"},
     {"mlr_path"},
     {"_svg", "_page"},
     {"report"},

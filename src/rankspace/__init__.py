@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from . import datasets
     from ._base import BaseRanker
     from .baselines import Euclidean
+    from .baselines_online import ITML, LORETA, OASIS
     from .frml import FRML
     from .measures import Comparison, Report, compare, evaluate, knn_error
     from .metric import BilinearMetric, LinearMetric, load_metric
@@ -21,8 +22,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FRML",
+    "ITML",
+    "LORETA",
     "MLR",
     "MLRCV",
+    "OASIS",
     "BaseRanker",
     "BilinearMetric",
     "Comparison",
@@ -43,6 +47,9 @@ __all__ = [
 
 _HOMES = {
     "FRML": "frml",
+    "ITML": "baselines_online",
+    "LORETA": "baselines_online",
+    "OASIS": "baselines_online",
     "MLR": "mlr",
     "MLRCV": "mlr_path",
     "BaseRanker": "_base",

@@ -26,6 +26,7 @@ from .relevance import Relevance
 
 MOST_HELD_OUT = 500
 USUAL_COMPONENTS = 30
+GRID = 2.0**-24  # of the root mean squared distance
 UNHASHED = ("callback", "checkpoint", "random_state")
 
 
@@ -47,12 +48,24 @@ class Scaling(NamedTuple):
         return cls(X.mean(axis=0, dtype=np.float64), _checked(np.sqrt(2 * variance)))
 
     def apply(self, points: Any) -> Any:
-        """Points from the mean, in units of the scale."""
+        """Points from the mean, in units of the scale, rounded to `GRID`.
+
+        Long steps let the last bit grow, and the last bits of data change with their scale. Rounded
+        this far above them, data give the same metric in any unit.
+        """
         if self.mean is None:
-            return scipy.sparse.csr_array(points) * points.dtype.type(1 / self.scale)
+            scaled = scipy.sparse.csr_array(points)
+            return scipy.sparse.csr_array(
+                (self._rounded(scaled.data), scaled.indices, scaled.indptr), scaled.shape
+            )
         if scipy.sparse.issparse(points):
             points = points.toarray()
-        return (np.subtract(points, self.mean, dtype=np.float64) / self.scale).astype(points.dtype)
+        centred = np.subtract(points, self.mean, dtype=np.float64)
+        return self._rounded(centred).astype(points.dtype, copy=False)
+
+    def _rounded(self, values: np.ndarray) -> np.ndarray:
+        units = np.rint(values.astype(np.float64) / (self.scale * GRID))
+        return (units * GRID).astype(values.dtype)
 
 
 def _checked(scale: float) -> float:

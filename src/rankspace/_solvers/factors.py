@@ -5,7 +5,7 @@ parts. `pull` takes ``S = diag(c) A'`` and returns the m x m matrix ``(V S)'(V S
 F by ``F inner + V S tail``. In between, only matrices of size m are needed to choose the step.
 
 Rounding must not grow from step to step. Along a direction that shrinks, ``inner`` is above 1 and
-``V S tail`` takes back more, so a matrix that followed by ``G inner + ...`` would blow up its errors.
+``V S tail`` takes back more, so a matrix that followed by ``G inner + ...`` would gather errors.
 Hence a factor is either kept itself, or as ``base scale`` with a base that is only ever added to.
 """
 
@@ -18,9 +18,8 @@ import numpy as np
 from .._threads import Crew
 
 BLOCK = 2048  # rows of a product; fixed, so that threads do not change how it rounds
-# Sum of the relative changes after which a scale is multiplied out: it has lost no more than four
-# digits of what has shrunk.
-MOST_DRIFT = 4.0
+# Sum of the relative changes after which a scale is multiplied out: its condition is below 100.
+MOST_DRIFT = 2.0
 
 
 class Points(NamedTuple):

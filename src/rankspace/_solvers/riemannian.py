@@ -25,9 +25,15 @@ class Step(NamedTuple):
     outer: np.ndarray
 
 
-def relative_change(gram: np.ndarray, cross: np.ndarray) -> np.ndarray:
+# Part of the mean squared singular value of F below which a direction counts as lost. Steps along
+# it are damped; elsewhere they are exact to eight digits.
+DAMPING = 1e-9
+
+
+def relative_change(gram: np.ndarray, cross: np.ndarray, damping: float = 0.0) -> np.ndarray:
     """``A = F^+ V`` from ``F'F`` and ``F'V``."""
-    factor = scipy.linalg.cho_factor(gram, check_finite=False)
+    lifted = gram + damping * np.trace(gram) / len(gram) * np.eye(len(gram))
+    factor = scipy.linalg.cho_factor(lifted, check_finite=False)
     return scipy.linalg.cho_solve(factor, cross, check_finite=False)
 
 

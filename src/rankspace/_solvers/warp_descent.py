@@ -16,7 +16,7 @@ import numpy as np
 from .._threads import Crew, single_products
 from .embeddings import AllItems, DrawnItems, Triplets, choose_way
 from .factors import DenseFactor, GramFactor, Points, ScaledFactor, inner_products
-from .riemannian import relative_change
+from .riemannian import DAMPING, relative_change
 from .warp import Sampling
 
 # Relative change of W in one step, at most: beyond, a second-order retraction is no guide.
@@ -129,24 +129,17 @@ class Descent:
         left, right, c = self._gradient(batch, weights)
         gram, cross = space.factor.gram, space.factor.cross
         differences = (space.rows(left) - space.rows(right)).astype(np.float64, copy=False)
-        A = relative_change(gram, differences.T)
+        A = relative_change(gram, differences.T, DAMPING)
         S = c[:, None] * A.T
         inside, own = A @ S, self._own_gradient(progress, len(A))
         pulled = space.factor.pull(left, right, S)
         progress.squares += squared_norm(gram, inside, own, pulled)
         progress.distance = max(progress.distance, distance(gram, cross, start_norm))
-        length = self._length(progress, start_norm, float(np.linalg.norm(inside + own)))
+        length = step_length(progress, start_norm, float(np.linalg.norm(inside + own)))
         Q, identity = -length * (inside + own), np.eye(len(A))
         tail = -length * (identity - Q / 2)
         space.move(identity - Q / 2 + 0.375 * (Q @ Q) + own @ tail, tail)
         return length
-
-    @staticmethod
-    def _length(progress: Progress, start_norm: float, change: float) -> float:
-        """Distance over gradients, cut where a step would change W by too large a part of it."""
-        farthest = max(progress.distance, FIRST_DISTANCE * start_norm)
-        length = progress.multiplier * farthest / max(np.sqrt(progress.squares), 1e-300)
-        return float(min(length, MOST_CHANGE / max(change, 1e-300)))
 
     def _gradient(
         self, batch: Triplets, weights: np.ndarray
@@ -180,6 +173,13 @@ def distance(gram: np.ndarray, cross: np.ndarray, start_norm: float) -> float:
     """``|W - W0|`` from ``F'F``, ``F0'F`` and ``|W0|``."""
     square = np.sum(gram**2) - 2 * np.sum(cross**2) + start_norm**2
     return float(np.sqrt(max(square, 0.0)))
+
+
+def step_length(progress: Progress, start_norm: float, change: float) -> float:
+    """Distance over gradients, cut where a step would change W by too large a part of it."""
+    farthest = max(progress.distance, FIRST_DISTANCE * start_norm)
+    length = progress.multiplier * farthest / max(np.sqrt(progress.squares), 1e-300)
+    return float(min(length, MOST_CHANGE / max(change, 1e-300)))
 
 
 def squared_norm(G: np.ndarray, Q: np.ndarray, own: np.ndarray, pulled: np.ndarray) -> float:
