@@ -309,7 +309,7 @@ def test_killed_and_resumed_it_ends_the_same(tmp_path, wine):
 
 
 def test_resumed_from_every_check_it_ends_the_same(tmp_path, wine):
-    """In one process: each run is broken off at its second check, with the first one in the file."""
+    """In one process: a run is broken off at its second check, with the first one in the file."""
     whole = FRML(4, **QUICK).fit(*wine)
     path = tmp_path / "run.safetensors"
     checks = []
