@@ -123,3 +123,38 @@ class PlainFRML:
         while self.n_triplets < n_triplets:
             self.take_step()
         return self.F
+
+
+class FactoredFRML(PlainFRML):
+    """The same with tall matrices only: what one would run without the library."""
+
+    def gradient_terms(self):
+        """Differences and coefficients of the mean gradient ``V C V'``."""
+        V, c = [], []
+        for triplet in range(self.n_triplets, self.n_triplets + self.batch_size):
+            q = self.query(triplet)
+            pos = draw_positive(self.relevance, q, uniform(self.seed, triplet, 0))
+            neg, weight = self.find_violator(triplet, q, 1 + self.squared_distance(q, pos))
+            V.append(self.X[q] - self.X[pos])
+            c.append((1 - self.reg) * weight + self.reg)
+            if neg is not None:
+                V.append(self.X[q] - self.X[neg])
+                c.append(-(1 - self.reg) * weight)
+        return np.array(V).T, np.array(c) / self.batch_size
+
+    def take_step(self):
+        V, c = self.gradient_terms()
+        F, start = self.F, self.start
+        G = F.T @ F
+        A = np.linalg.solve(G, F.T @ V)
+        H = V @ (c[:, None] * A.T)
+        Q = (A * c) @ A.T
+        self.squares += 2 * np.sum((H.T @ H) * G) - np.sum((Q @ G) * (Q @ G).T)
+        start_norm = np.linalg.norm(start.T @ start)
+        square = np.sum(G**2) - 2 * np.sum((start.T @ F) ** 2) + start_norm**2
+        self.distance = max(self.distance, np.sqrt(max(square, 0)))
+        length = self.step * max(self.distance, 0.01 * start_norm) / np.sqrt(self.squares)
+        length = min(length, 0.5 / np.linalg.norm(Q))
+        Q, H, identity = -length * Q, -length * H, np.eye(len(Q))
+        self.F = F @ (identity - Q / 2 + 0.375 * Q @ Q) + H @ (identity - Q / 2)
+        self.n_triplets += self.batch_size

@@ -289,6 +289,15 @@ def test_descent_is_that_of_the_twin(options, way, monkeypatch):
     assert np.abs(expected - F).max() > 0.1
 
 
+def test_the_twin_of_tall_matrices_is_the_twin_of_whole_ones():
+    X, relevance, F = problem()
+    whole, tall = (
+        kind(X, relevance, F, seed=5, gamma=8).run(160)
+        for kind in (reference.PlainFRML, reference.FactoredFRML)
+    )
+    np.testing.assert_allclose(tall, whole, rtol=1e-8, atol=1e-8)
+
+
 def test_sparse_points_descend_as_dense_ones(monkeypatch):
     import scipy.sparse
 
