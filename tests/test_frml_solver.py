@@ -254,7 +254,7 @@ def problem(seed=0, n=60, d=7, m=3):
 def descend(X, relevance, F, n_triplets, way=None, monkeypatch=None, **options):
     """The library's descent; ``way`` forces how points are embedded."""
     laws = {k: options.pop(k) for k in ("weights", "gamma") if k in options}
-    sampling = sampling_of(relevance, **({"weights": "reciprocal", "gamma": 8} | laws), seed=5)
+    sampling = sampling_of(relevance, **({"weights": "reciprocal", "gamma": 16} | laws), seed=5)
     points = Points(X, relevance.own_items, X.shape[0])
     progress = Progress(F.copy(), F.copy(), multiplier=2.0)
     if way is not None:
@@ -278,7 +278,7 @@ def descend(X, relevance, F, n_triplets, way=None, monkeypatch=None, **options):
 )
 def test_descent_is_that_of_the_twin(options, way, monkeypatch):
     X, relevance, F = problem()
-    options = {"gamma": 8} | options
+    options = {"gamma": 16} | options
     progress, tally = descend(X, relevance, F, 320, way, monkeypatch, **options)
     twin = reference.PlainFRML(X, relevance, F, seed=5, **options)
     expected = twin.run(320)
@@ -292,7 +292,7 @@ def test_descent_is_that_of_the_twin(options, way, monkeypatch):
 def test_the_twin_of_tall_matrices_is_the_twin_of_whole_ones():
     X, relevance, F = problem()
     whole, tall = (
-        kind(X, relevance, F, seed=5, gamma=8).run(160)
+        kind(X, relevance, F, seed=5, gamma=16).run(160)
         for kind in (reference.PlainFRML, reference.FactoredFRML)
     )
     np.testing.assert_allclose(tall, whole, rtol=1e-8, atol=1e-8)
@@ -312,8 +312,8 @@ def test_sparse_points_descend_as_dense_ones(monkeypatch):
 def test_gradient_is_the_slope_of_the_loss():
     """Finite differences of the loss of one batch, triplets and their weights held fixed."""
     X, relevance, F = problem()
-    twin = reference.PlainFRML(X, relevance, F, seed=5, gamma=8, reg=0.3)
-    sampling = sampling_of(relevance, "reciprocal", 8, seed=5)
+    twin = reference.PlainFRML(X, relevance, F, seed=5, gamma=16, reg=0.3)
+    sampling = sampling_of(relevance, "reciprocal", 16, seed=5)
     points = Points(X, relevance.own_items, len(X))
     descent = Descent(points, sampling, Options(reg=0.3))
     batch = warp_descent.DrawnItems(
@@ -341,15 +341,15 @@ def test_gradient_is_the_slope_of_the_loss():
 
 def test_rank_one_samples_of_the_frobenius_norm_are_unbiased():
     X, relevance, F = problem()
-    sampling = sampling_of(relevance, "reciprocal", 8, seed=5)
+    sampling = sampling_of(relevance, "reciprocal", 16, seed=5)
     descent = Descent(
         Points(X, relevance.own_items, len(X)), sampling, Options(0.2, "frobenius", batch_size=16)
     )
     own = []
     for n_triplets in range(0, 64_000, 16):
         own.append(descent._own_gradient(Progress(F, F, n_triplets=n_triplets), 3))
-    np.testing.assert_allclose(np.mean(own, axis=0), 0.2 * np.eye(3), atol=0.01)
-    assert np.std(own, axis=0)[0, 0] > 0
+    np.testing.assert_allclose(np.mean(own, axis=0), np.full(3, 0.2), atol=0.01)
+    assert np.std(own, axis=0).min() > 0.01
 
 
 def test_threads_do_not_change_the_answer(monkeypatch):
@@ -385,7 +385,7 @@ def test_seeds_and_stretches(monkeypatch):
     X, relevance, F = problem()
     a, b = (descend(X, relevance, F, 640, "drawn", monkeypatch)[0].F for _ in range(2))
     np.testing.assert_array_equal(a, b)
-    sampling = sampling_of(relevance, "reciprocal", 8, seed=5)
+    sampling = sampling_of(relevance, "reciprocal", 16, seed=5)
     descent = Descent(Points(X, relevance.own_items, len(X)), sampling, Options())
     progress = Progress(F.copy(), F.copy(), multiplier=2.0)
     descent.run(progress, 320)

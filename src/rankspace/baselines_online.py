@@ -216,7 +216,7 @@ def move_against(progress: Progress, V: np.ndarray, c: np.ndarray) -> None:
     rows = np.arange(len(V))
     A = relative_change(factor.gram, factor.rows(rows).T, DAMPING)
     S = c[:, None] * A.T
-    inside, own = A @ S, np.zeros((len(A), len(A)))
+    inside, own = A @ S, np.zeros(len(A))
     pulled = factor.pull(rows, np.full(len(V), len(V)), S)
     start_norm = float(np.linalg.norm(progress.start.T @ progress.start))
     progress.squares += squared_norm(factor.gram, inside, own, pulled)

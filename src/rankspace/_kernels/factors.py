@@ -19,3 +19,12 @@ def add_rows(left, right, change, out):
         for f in range(change.shape[1]):
             out[left[i], f] += change[i, f]
             out[right[i], f] -= change[i, f]
+
+
+@njit(cache=True, nogil=True)
+def subtract_rows(matrix, left, right, out):
+    """Row ``left[i]`` minus row ``right[i]``, for each i."""
+    for i in range(left.size):
+        a, b = left[i], right[i]
+        for j in range(matrix.shape[1]):
+            out[i, j] = matrix[a, j] - matrix[b, j]

@@ -9,7 +9,7 @@ from numba import njit
 
 POSITIVE, COLUMN = 0, 1  # numbers of the draws that are no negatives
 FIRST_NEGATIVE = 2
-LOOKS_PER_DRAW = 8  # items looked through in the time of one random draw
+LOOKS_PER_DRAW = 16  # items looked through in the time of one random draw
 
 
 @njit(cache=True, nogil=True)
@@ -165,8 +165,8 @@ def draws_until(u, share):
 def find_violator(seed, triplet, q, query, limit, X, negatives, most, found):
     """An irrelevant item nearer than the limit, or -1, and the number of draws that found it.
 
-    Looking through all items costs about as much as drawing an eighth of them. After so many draws
-    in vain it is done: what is left of the number of draws is geometric, and each violator as
+    Looking through all items costs about as much as drawing a sixteenth of them. After so many
+    draws in vain it is done: what is left of the number of draws is geometric, and each violator as
     likely, so the law is that of drawing on.
     """
     items, outside = negatives[2], negatives[5]

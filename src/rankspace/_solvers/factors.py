@@ -128,7 +128,7 @@ class ScaledFactor:
     def move(self, inner: np.ndarray, tail: np.ndarray) -> None:
         """``F inner + V S tail``."""
         self.scale = self.scale @ inner
-        change = np.linalg.solve(self.scale.T, (self._S @ tail).T).T
+        change = self._S @ np.linalg.solve(self.scale.T, tail.T).T
         mixed = self._on_base().T @ change
         self._base_gram += mixed + mixed.T + change.T @ self._products @ change
         self._base_cross += self._on_start().T @ change
@@ -163,6 +163,7 @@ class GramFactor(ScaledFactor):
     ) -> None:
         self.products, self.crew = products, crew
         self._started = points.embed(start)
+        self._room = np.empty((0, points.n), dtype=products.dtype)
         self.embedded = np.empty((points.n, F.shape[1]), dtype=points.matrix.dtype)
         super().__init__(points, F, start)
 
@@ -185,8 +186,13 @@ class GramFactor(ScaledFactor):
 
     def pull(self, left: np.ndarray, right: np.ndarray, S: np.ndarray) -> np.ndarray:
         """``(V S)'(V S)``."""
+        from .._kernels.factors import subtract_rows
+
         self._left, self._right, self._S = left, right, S
-        self._by_points = self.products[left] - self.products[right]
+        if len(self._room) < left.size:
+            self._room = np.empty((left.size, self.points.n), dtype=self.products.dtype)
+        self._by_points = self._room[: left.size]
+        subtract_rows(self.products, left, right, self._by_points)
         self._products = self._by_points[:, left] - self._by_points[:, right]
         return S.T @ self._products @ S
 

@@ -135,10 +135,11 @@ class Descent:
         pulled = space.factor.pull(left, right, S)
         progress.squares += squared_norm(gram, inside, own, pulled)
         progress.distance = max(progress.distance, distance(gram, cross, start_norm))
-        length = step_length(progress, start_norm, float(np.linalg.norm(inside + own)))
-        Q, identity = -length * (inside + own), np.eye(len(A))
+        inside = inside + np.diag(own)
+        length = step_length(progress, start_norm, float(np.linalg.norm(inside)))
+        Q, identity = -length * inside, np.eye(len(A))
         tail = -length * (identity - Q / 2)
-        space.move(identity - Q / 2 + 0.375 * (Q @ Q) + own @ tail, tail)
+        space.move(identity - Q / 2 + 0.375 * (Q @ Q) + own[:, None] * tail, tail)
         return length
 
     def _gradient(
@@ -156,17 +157,15 @@ class Descent:
         return left, right, np.concatenate((pull, -hinge[found]))
 
     def _own_gradient(self, progress: Progress, m: int) -> np.ndarray:
-        """D with ``F D F'`` an unbiased estimate of ``reg W``, from one column a triplet."""
-        own = np.zeros((m, m))
-        if self.options.regularizer == "frobenius":
-            from .._kernels.warp import draw_columns
+        """The diagonal of D, with ``F D F'`` an unbiased estimate of ``reg W``: a column each."""
+        if self.options.regularizer != "frobenius":
+            return np.zeros(m)
+        from .._kernels.warp import draw_columns
 
-            size = self.options.batch_size
-            columns = np.empty(size, dtype=np.int64)
-            draw_columns(self.sampling.seed, progress.n_triplets, m, columns)
-            counts = np.bincount(columns, minlength=m)
-            np.fill_diagonal(own, self.options.reg * m * counts / size)
-        return own
+        size = self.options.batch_size
+        columns = np.empty(size, dtype=np.int64)
+        draw_columns(self.sampling.seed, progress.n_triplets, m, columns)
+        return self.options.reg * m * np.bincount(columns, minlength=m) / size
 
 
 def distance(gram: np.ndarray, cross: np.ndarray, start_norm: float) -> float:
@@ -183,11 +182,14 @@ def step_length(progress: Progress, start_norm: float, change: float) -> float:
 
 
 def squared_norm(G: np.ndarray, Q: np.ndarray, own: np.ndarray, pulled: np.ndarray) -> float:
-    """Squared norm of the gradient ``V C V' + F own F'`` projected on the tangent space.
+    """Squared norm of the gradient ``V C V' + F D F'`` projected on the tangent space.
 
     That is ``2 |Z P|^2 - |P Z P|^2`` with P the projection on the range of F, where
-    ``Z P = (V S + F own) F'`` and ``P Z P = F (Q + own) F'``; G is ``F'F``, and ``F' V S = G Q``.
+    ``Z P = (V S + F D) F'`` and ``P Z P = F (Q + D) F'``; G is ``F'F``, ``F' V S = G Q``, and D has
+    the diagonal ``own``.
     """
-    both = pulled + Q @ G @ own + own @ G @ Q + own @ G @ own
-    inside = (Q + own) @ G
+    inside = Q @ G
+    mixed = inside * own
+    both = pulled + mixed + mixed.T + own[:, None] * G * own
+    inside = inside + own[:, None] * G
     return max(float(2 * np.sum(both * G) - np.sum(inside * inside.T)), 0.0)
