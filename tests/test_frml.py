@@ -330,6 +330,14 @@ def test_resumed_from_every_check_it_ends_the_same(tmp_path, wine):
         np.testing.assert_array_equal(resumed.components_, whole.components_)
 
 
+def test_stopped_by_a_callback_it_goes_on_from_the_checkpoint(tmp_path, wine):
+    path = tmp_path / "run.safetensors"
+    stopped = FRML(4, checkpoint=path, callback=lambda row: True, **QUICK).fit(*wine)
+    assert len(stopped.history_) == 1
+    resumed = FRML(4, checkpoint=path, **QUICK).fit(*wine)
+    np.testing.assert_array_equal(resumed.components_, FRML(4, **QUICK).fit(*wine).components_)
+
+
 def test_a_checkpoint_of_other_data_or_parameters_is_refused(tmp_path, wine):
     X, y = wine
     path = tmp_path / "run.safetensors"

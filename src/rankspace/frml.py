@@ -122,7 +122,8 @@ class FRML(BaseRanker):
     warm_start : bool, default=False
         Start from the metric of the last `fit`.
     callback : callable, optional
-        Called with each new row of ``history_``; if it returns True, training stops.
+        Called with each new row of ``history_``; if it returns True, training stops, and a later
+        `fit` with the same checkpoint goes on.
     checkpoint : path, optional
         A file to keep the state in, written at each check. If it exists, `fit` on the same data
         with the same parameters goes on from it, and ends with the metric of an unbroken run.
@@ -319,7 +320,6 @@ class FRML(BaseRanker):
             row["n_triplets"], row["draws"],
         )  # fmt: skip
         stop = self.callback is not None and bool(self.callback(dict(row)))
-        run.done = run.done or stop
         if self.checkpoint is not None:
             run.save(self.checkpoint, mark)
         return stop
