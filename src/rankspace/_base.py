@@ -39,8 +39,8 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     A subclass implements ``_learn(X, relevance, queries)`` and returns a metric; it gets only the
     queries that have something relevant and something irrelevant. If it learns from candidate lists
     it sets ``_lists = True``, and offers ``_score_rows(X)``, larger is better; if it takes sparse
-    ``X`` it sets ``_sparse = True``, and gets it in rows (CSR). What fitting costs stands with each
-    subclass; ranking costs what `Index` says.
+    ``X`` it sets ``_formats = "csr"``. What fitting costs stands with each subclass; ranking costs
+    what `Index` says.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     _metric_kind: type = LinearMetric
     _lists = False
-    _sparse = False
+    _formats: str | bool = False
 
     # Routed without a word of the user's: the lists of a search or a pipeline.
     __metadata_request__fit: ClassVar = {"qid": True}
@@ -111,10 +111,6 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             self.components_ = metric.components  # type: ignore[union-attr]
             self._n_features_out = len(self.components_)
 
-    @property
-    def _formats(self) -> str | bool:
-        return "csr" if self._sparse else False
-
     def _check_items(self, X: Any, y: Any, reset: bool) -> np.ndarray:
         if y is None:
             raise ValueError(
@@ -122,9 +118,7 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 "class labels or a Relevance."
             )
         if isinstance(y, Relevance):
-            return validate_data(
-                self, X, reset=reset, dtype=FLOATS, accept_sparse=self._formats
-            )  # fmt: skip
+            return validate_data(self, X, reset=reset, dtype=FLOATS, accept_sparse=self._formats)
         X, _ = validate_data(
             self, X, y, reset=reset, dtype=FLOATS, y_numeric=False, accept_sparse=self._formats
         )
@@ -207,7 +201,7 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _searchable(self, X: Any, Q: Any) -> tuple[Index, Any]:
         """An index and queries for it; sparse points are embedded first."""
-        if self._sparse and (issparse(X) or issparse(Q)):
+        if self._formats and (issparse(X) or issparse(Q)):
             return Index(self.metric_.embed_items(X)), self.metric_.embed_queries(Q)
         return Index(X, self.metric_), Q
 
@@ -345,7 +339,7 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
-        tags.input_tags.sparse = self._sparse
+        tags.input_tags.sparse = bool(self._formats)
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse
@@ -15,6 +15,7 @@ from ._base import BaseRanker, logger
 from ._choices import check_choice
 from ._held_out import Split, choose_queries, hold_out
 from ._solvers.factors import Points
+from ._solvers.scaling import Scaling, scaled_points
 from ._solvers.starts import STARTS, start_factor
 from ._solvers.warp import Sampling, check_weights, nearest_positives, sampling_of
 from ._solvers.warp_descent import Descent, Options, Progress
@@ -26,52 +27,7 @@ from .relevance import Relevance
 
 MOST_HELD_OUT = 500
 USUAL_COMPONENTS = 30
-GRID = 2.0**-24  # of the root mean squared distance
 UNHASHED = ("callback", "checkpoint", "random_state")
-
-
-class Scaling(NamedTuple):
-    """What is taken from points, and what they are divided by."""
-
-    mean: np.ndarray | None
-    scale: float
-
-    @classmethod
-    def of(cls, X: Any) -> Scaling:
-        """The mean, and the root mean squared distance of two rows; sparse rows stay in place."""
-        if scipy.sparse.issparse(X):
-            mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
-            squares = np.asarray(X.multiply(X).mean(axis=0, dtype=np.float64)).ravel()
-            variance = float(np.sum(squares - mean**2))
-            return cls(None, _checked(np.sqrt(2 * max(variance, 0.0))))
-        variance = X.var(axis=0, dtype=np.float64).sum()
-        return cls(X.mean(axis=0, dtype=np.float64), _checked(np.sqrt(2 * variance)))
-
-    def apply(self, points: Any) -> Any:
-        """Points from the mean, in units of the scale, rounded to `GRID`.
-
-        Long steps let the last bit grow, and the last bits of data change with their scale. Rounded
-        this far above them, data give the same metric in any unit.
-        """
-        if self.mean is None:
-            scaled = scipy.sparse.csr_array(points)
-            return scipy.sparse.csr_array(
-                (self._rounded(scaled.data), scaled.indices, scaled.indptr), scaled.shape
-            )
-        if scipy.sparse.issparse(points):
-            points = points.toarray()
-        centred = np.subtract(points, self.mean, dtype=np.float64)
-        return self._rounded(centred).astype(points.dtype, copy=False)
-
-    def _rounded(self, values: np.ndarray) -> np.ndarray:
-        units = np.rint(values.astype(np.float64) / (self.scale * GRID))
-        return (units * GRID).astype(values.dtype)
-
-
-def _checked(scale: float) -> float:
-    if not scale > 0:
-        raise ValueError("X must have rows that differ: all are equal.")
-    return float(scale)
 
 
 class FRML(BaseRanker):
@@ -171,7 +127,7 @@ class FRML(BaseRanker):
     ((3, 13), True)
     """
 
-    _sparse = True
+    _formats = "csr"
 
     def __init__(
         self,
@@ -225,7 +181,7 @@ class FRML(BaseRanker):
         seed = self._seed() if run is None else run.seed
         split = self._split(X, relevance, queries, seed)
         scaling = Scaling.of(split.X)
-        points = _points(split, scaling)
+        points = scaled_points(split.X, split.relevance, split.queries, scaling)
         if run is None:
             F = self._start(points.matrix[: points.n_items], scaling.scale, seed)
             run = Run(Progress(F, F, multiplier=self.step), seed, F)
@@ -260,7 +216,7 @@ class FRML(BaseRanker):
             self._run = Run(Progress(F, F, multiplier=self.step), seed, F)
             self._scaling = scaling
         run, scaling = self._run, self._scaling
-        points = _points(Split(X, relevance, queries, None, relevance), scaling)
+        points = scaled_points(X, relevance, queries, scaling)
         sampling = self._sampling(relevance, points, run.seed)
         Descent(points, sampling, self._options()).run(run.progress, relevance.n_queries)
         run.best = run.progress.F
@@ -372,19 +328,6 @@ class FRML(BaseRanker):
                     f"n_components must be at most the number of features, {n_features}: got "
                     f"{self.n_components}."
                 )
-
-
-def _points(split: Split, scaling: Scaling) -> Points:
-    """Items and queries, scaled, in one matrix."""
-    items = scaling.apply(split.X)
-    n = items.shape[0]
-    if split.queries is None:
-        return Points(items, split.relevance.own_items, n)
-    queries = scaling.apply(split.queries).astype(items.dtype)
-    rows = n + np.arange(queries.shape[0])
-    if scipy.sparse.issparse(items):
-        return Points(scipy.sparse.vstack((items, queries), format="csr"), rows, n)
-    return Points(np.concatenate((items, queries)), rows, n)
 
 
 def _watch(split: Split, scaling: Scaling, points: Points, measure: str) -> Watch | None:
