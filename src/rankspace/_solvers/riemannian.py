@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import scipy.linalg
+from scipy.linalg.lapack import dposv
 
 
 class Step(NamedTuple):
@@ -33,8 +33,10 @@ DAMPING = 1e-9
 def relative_change(gram: np.ndarray, cross: np.ndarray, damping: float = 0.0) -> np.ndarray:
     """``A = F^+ V`` from ``F'F`` and ``F'V``."""
     lifted = gram + damping * np.trace(gram) / len(gram) * np.eye(len(gram))
-    factor = scipy.linalg.cho_factor(lifted, check_finite=False)
-    return scipy.linalg.cho_solve(factor, cross, check_finite=False)
+    _, A, trouble = dposv(lifted, cross)
+    if trouble:
+        raise np.linalg.LinAlgError("the factor of the metric has lost its rank.")
+    return A
 
 
 def retraction(A: np.ndarray, c: np.ndarray) -> Step:
