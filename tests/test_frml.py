@@ -221,6 +221,15 @@ def test_query_weights_count(wine):
     assert np.abs(model.components_ - plain.components_).max() > 1e-3
 
 
+def test_weights_that_are_all_zero_are_refused(wine):
+    from dataclasses import replace
+
+    X, y = wine
+    relevance = replace(Relevance.from_labels(y), weights=np.zeros(178))
+    with pytest.raises(ValueError, match="must not all be 0"):
+        FRML(2, validation_fraction=0, **QUICK).fit(X, relevance)
+
+
 # ---------------------------------------------------------------------- scikit-learn's ways
 
 

@@ -27,7 +27,7 @@ from .relevance import Relevance
 
 MOST_HELD_OUT = 500
 USUAL_COMPONENTS = 30
-UNHASHED = ("callback", "checkpoint", "random_state")
+UNHASHED = ("callback", "checkpoint", "init", "random_state")
 
 
 class FRML(BaseRanker):
@@ -296,7 +296,9 @@ class FRML(BaseRanker):
         digest = hashlib.blake2b(digest_size=16)
         parameters = {k: v for k, v in sorted(self.get_params().items()) if k not in UNHASHED}
         seed = self.random_state if isinstance(self.random_state, Integral) else None
-        digest.update(repr((parameters, seed)).encode())
+        init = np.asarray(self.init)
+        digest.update(repr((parameters, seed, init.shape)).encode())
+        digest.update(init.tobytes())
         tables = (relevance.rows, relevance.indptr, relevance.items, relevance.grades)
         for array in (*_arrays(X), *_arrays(queries), *tables, relevance.own_items):
             digest.update(np.ascontiguousarray(array).tobytes())

@@ -90,7 +90,9 @@ def sampling_of(
     relevance: Relevance, weights: str, gamma: float, seed: int, positives: Any = None
 ) -> Sampling:
     """The law of triplets for queries that have something relevant and something irrelevant."""
-    n = relevance.n_irrelevant
+    n, shares = relevance.n_irrelevant, relevance.weights
+    if not shares.any():
+        raise ValueError("weights of the queries to learn from must not all be 0.")
     # With weights that are all alike, one draw estimates the loss without bias.
     most = np.ones(n.size) if weights == "uniform" else np.maximum(n // gamma, 1)
     return Sampling(
@@ -98,7 +100,7 @@ def sampling_of(
         negatives=negative_table(relevance),
         most_draws=most.astype(np.int64),
         levels=rank_weights(weights, int(n.max())),
-        query_weights=relevance.weights / relevance.weights.mean(),
+        query_weights=shares / shares.mean(),
         seed=seed,
     )
 
@@ -155,13 +157,12 @@ def _running_sums(values: np.ndarray, indptr: np.ndarray) -> np.ndarray:
 
 def nearest_positives(relevance: Relevance, Q: Any, X: Any, k: int) -> tuple[Any, ...]:
     """A table of the k relevant items nearest to each query, all alike."""
+    squares = _squares(X)
     chosen = []
     for q in range(relevance.n_queries):
         items = relevance.relevant(q)
         if items.size > k:
-            differences = X[items] @ Q[[q]].T
-            products = np.asarray(getattr(differences, "toarray", lambda d=differences: d)())
-            distances = _squares(X[items]) - 2 * products[:, 0]
+            distances = squares[items] - 2 * _column(X[items] @ Q[[q]].T)
             items = np.sort(items[np.argpartition(distances, k)[:k]])
         chosen.append(items)
     indptr = np.concatenate(([0], np.cumsum([items.size for items in chosen])))
@@ -173,6 +174,9 @@ def nearest_positives(relevance: Relevance, Q: Any, X: Any, k: int) -> tuple[Any
 
 def _squares(X: Any) -> np.ndarray:
     """Squared lengths of the rows of a dense or sparse matrix."""
-    if hasattr(X, "multiply"):
-        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
-    return np.einsum("ij,ij->i", X, X)
+    return _column((X * X).sum(axis=1))
+
+
+def _column(values: Any) -> np.ndarray:
+    """A dense or sparse column as a vector."""
+    return np.asarray(values.toarray() if hasattr(values, "toarray") else values).ravel()
