@@ -297,10 +297,11 @@ class FRML(BaseRanker):
         parameters = {k: v for k, v in sorted(self.get_params().items()) if k not in UNHASHED}
         seed = self.random_state if isinstance(self.random_state, Integral) else None
         init = np.asarray(self.init)
-        digest.update(repr((parameters, seed, init.shape)).encode())
-        digest.update(init.tobytes())
+        rules = (relevance.background, relevance.unjudged, relevance.relevant_from)
+        digest.update(repr((parameters, seed, init.shape, rules)).encode())
         tables = (relevance.rows, relevance.indptr, relevance.items, relevance.grades)
-        for array in (*_arrays(X), *_arrays(queries), *tables, relevance.own_items):
+        shares = (relevance.own_items, relevance.weights)
+        for array in (init, *_arrays(X), *_arrays(queries), *tables, *shares):
             digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
 
