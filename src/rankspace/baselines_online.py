@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state, check_scalar
 
 from ._base import BaseRanker
 from ._solvers.factors import DenseFactor, Points
-from ._solvers.riemannian import DAMPING, relative_change
+from ._solvers.riemannian import DAMPING, relative_change, second_order
 from ._solvers.warp import sampling_of
 from ._solvers.warp_descent import Progress, distance, squared_norm, step_length
 from ._threads import single_products
@@ -222,8 +222,8 @@ def move_against(progress: Progress, V: np.ndarray, c: np.ndarray) -> None:
     progress.squares += squared_norm(factor.gram, inside, own, pulled)
     progress.distance = max(progress.distance, distance(factor.gram, factor.cross, start_norm))
     length = step_length(progress, start_norm, float(np.linalg.norm(inside)))
-    Q, identity = -length * inside, np.eye(len(A))
-    factor.move(identity - Q / 2 + 0.375 * (Q @ Q), -length * (identity - Q / 2))
+    inner, tail = second_order(-length * inside)
+    factor.move(inner, -length * tail)
     progress.F = factor.matrix
 
 

@@ -12,18 +12,8 @@ This is Lemma 3.2 of the FRML paper, ``V W^+ V'`` with its symmetric step, and A
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from scipy.linalg.lapack import dposv
-
-
-class Step(NamedTuple):
-    """A retraction as a change of the factor: ``F inner + V outer``."""
-
-    inner: np.ndarray
-    outer: np.ndarray
-
 
 # Part of the mean squared singular value of F below which a direction counts as lost. Steps along
 # it are damped; elsewhere they are exact to eight digits.
@@ -39,15 +29,15 @@ def relative_change(gram: np.ndarray, cross: np.ndarray, damping: float = 0.0) -
     return A
 
 
-def retraction(A: np.ndarray, c: np.ndarray) -> Step:
-    """The second-order retraction of ``V diag(c) V'``, given ``A = F^+ V``."""
-    scaled = c[:, None] * A.T
-    Q = A @ scaled
-    identity = np.eye(len(A))
-    return Step(identity - Q / 2 + 0.375 * (Q @ Q), scaled - scaled @ Q / 2)
+def second_order(Q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What the retraction multiplies F and ``V diag(c) A'`` by."""
+    tail = np.eye(len(Q)) - Q / 2
+    return tail + 0.375 * (Q @ Q), tail
 
 
 def retract(F: np.ndarray, V: np.ndarray, c: np.ndarray) -> np.ndarray:
     """The factor after a step ``V diag(c) V'``, of the same shape."""
-    inner, outer = retraction(relative_change(F.T @ F, F.T @ V), c)
-    return F @ inner + V @ outer
+    A = relative_change(F.T @ F, F.T @ V)
+    S = c[:, None] * A.T
+    inner, tail = second_order(A @ S)
+    return F @ inner + V @ S @ tail

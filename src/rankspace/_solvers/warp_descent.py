@@ -16,7 +16,7 @@ import numpy as np
 from .._threads import Crew, single_products
 from .embeddings import AllItems, DrawnItems, Triplets, choose_way
 from .factors import DenseFactor, GramFactor, Points, ScaledFactor, inner_products
-from .riemannian import DAMPING, relative_change
+from .riemannian import DAMPING, relative_change, second_order
 from .warp import Sampling
 
 # Relative change of W in one step, at most: beyond, a second-order retraction is no guide.
@@ -137,9 +137,9 @@ class Descent:
         progress.distance = max(progress.distance, distance(gram, cross, start_norm))
         inside = inside + np.diag(own)
         length = step_length(progress, start_norm, float(np.linalg.norm(inside)))
-        Q, identity = -length * inside, np.eye(len(A))
-        tail = -length * (identity - Q / 2)
-        space.move(identity - Q / 2 + 0.375 * (Q @ Q) + own[:, None] * tail, tail)
+        inner, tail = second_order(-length * inside)
+        tail *= -length
+        space.move(inner + own[:, None] * tail, tail)
         return length
 
     def _gradient(
