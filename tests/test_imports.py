@@ -13,16 +13,17 @@ PACKAGE = Path(rankspace.__file__).parent
 
 # From the ground up: a module may import from its own layer and from those before it.
 LAYERS = [
-    {"_kernels", "_text", "_files", "_tables", "_progress", "_threads", "_vectors"},
+    {"_kernels", "_text", "_files", "_tables", "_progress", "_threads", "_vectors", "_choices"},
     {"_qrels", "_judgments"},
     {"_judgment_table"},
     {"relevance", "ranking"},
+    {"_held_out"},
     {"results", "_space", "_scaling"},
     {"measures", "search", "datasets"},
     {"metric", "neighbors"},
     {"_solvers"},
     {"_base"},
-    {"baselines", "mlr"},
+    {"baselines", "baselines_online", "frml", "mlr"},
     {"mlr_path"},
     {"_svg", "_page", "plots"},
     {"experiments", "_inputs"},

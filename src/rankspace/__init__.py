@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from . import datasets
     from ._base import BaseRanker
     from .baselines import LMNN, MLCC, SVMMAP, Euclidean
+    from .baselines_online import ITML, LORETA, OASIS
+    from .frml import FRML
     from .measures import Comparison, Report, compare, evaluate
     from .metric import BilinearMetric, LinearMetric, load_metric
     from .mlr import MLR, RobustMLR
@@ -20,10 +22,14 @@ if TYPE_CHECKING:
     from .search import Index
 
 __all__ = [
+    "FRML",
+    "ITML",
     "LMNN",
+    "LORETA",
     "MLCC",
     "MLR",
     "MLRCV",
+    "OASIS",
     "SVMMAP",
     "BaseRanker",
     "BilinearMetric",
@@ -48,6 +54,10 @@ __all__ = [
 _HOMES = {
     "LMNN": "baselines",
     "MLCC": "baselines",
+    "FRML": "frml",
+    "ITML": "baselines_online",
+    "LORETA": "baselines_online",
+    "OASIS": "baselines_online",
     "MLR": "mlr",
     "MLRCV": "mlr_path",
     "SVMMAP": "baselines",

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_array
 from sklearn.utils.metaestimators import available_if
@@ -37,8 +38,9 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     A subclass implements ``_learn(X, relevance, queries)`` and returns a metric; it gets only the
     queries that have something relevant and something irrelevant. If it learns from candidate lists
-    it sets ``_lists = True``, and offers ``_score_rows(X)``, larger is better. What fitting costs
-    stands with each subclass; ranking costs what `Index` says.
+    it sets ``_lists = True``, and offers ``_score_rows(X)``, larger is better; if it takes sparse
+    ``X`` it sets ``_formats = "csr"``. What fitting costs stands with each subclass; ranking costs
+    what `Index` says.
 
     Examples
     --------
@@ -56,6 +58,7 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     _metric_kind: type = LinearMetric
     _lists = False
+    _formats: str | bool = False
 
     # Routed without a word of the user's: the lists of a search or a pipeline.
     __metadata_request__fit: ClassVar = {"qid": True}
@@ -86,28 +89,39 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         -------
         self
         """
-        X = self._check_items(X, y)
+        self._keep(self._learn(*self._taught(X, y, queries, qid)))
+        return self
+
+    def _taught(
+        self, X: Any, y: Any, queries: Any, qid: Any = None, *, reset: bool = True
+    ) -> tuple[np.ndarray, Relevance, np.ndarray | None]:
+        """What `_learn` gets: checked, and only the queries that can teach something."""
+        X = self._check_items(X, y, reset)
         relevance = self._supervision(X, y, qid)
         queries = self._check_queries(relevance, queries)
         taught = _trainable(relevance)
         if taught.size < relevance.n_queries:
             relevance = relevance.take_queries(taught)
             queries = None if queries is None else queries[taught]
-        self.metric_ = self._learn(X, relevance, queries)
-        if _is_linear(self):
-            self.components_ = self.metric_.components  # type: ignore[union-attr]
-            self._n_features_out = len(self.components_)
-        return self
+        return X, relevance, queries
 
-    def _check_items(self, X: Any, y: Any) -> np.ndarray:
+    def _keep(self, metric: Metric) -> None:
+        self.metric_ = metric
+        if _is_linear(self):
+            self.components_ = metric.components  # type: ignore[union-attr]
+            self._n_features_out = len(self.components_)
+
+    def _check_items(self, X: Any, y: Any, reset: bool) -> np.ndarray:
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None: pass "
                 "class labels or a Relevance."
             )
         if isinstance(y, Relevance):
-            return validate_data(self, X, dtype=FLOATS)
-        X, _ = validate_data(self, X, y, dtype=FLOATS, y_numeric=False)
+            return validate_data(self, X, reset=reset, dtype=FLOATS, accept_sparse=self._formats)
+        X, _ = validate_data(
+            self, X, y, reset=reset, dtype=FLOATS, y_numeric=False, accept_sparse=self._formats
+        )
         return X
 
     def _supervision(self, X: np.ndarray, y: Any, qid: Any) -> Relevance:
@@ -116,10 +130,10 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             relevance = Relevance.from_groups(y, qid)
         else:
             relevance = y if isinstance(y, Relevance) else Relevance.from_labels(y)
-        if relevance.n_items != len(X):
+        if relevance.n_items != X.shape[0]:
             raise ValueError(
                 f"relevance must have one item for each row of X: got {relevance.n_items} items "
-                f"and {len(X)} rows."
+                f"and {X.shape[0]} rows."
             )
         if relevance.has_lists and not self._lists:
             raise ValueError(
@@ -136,10 +150,13 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                     "their vectors as queries=...."
                 )
             return None
-        queries = check_array(queries, dtype=FLOATS, input_name="queries")
-        if len(queries) != relevance.n_queries:
+        queries = check_array(
+            queries, dtype=FLOATS, input_name="queries", accept_sparse=self._formats
+        )
+        if queries.shape[0] != relevance.n_queries:
             raise ValueError(
-                f"queries must have one row for each query of relevance: got {len(queries)} rows "
+                "queries must have one row for each query of relevance: got "
+                f"{queries.shape[0]} rows "
                 f"and {relevance.n_queries} queries."
             )
         return queries
@@ -159,7 +176,7 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         ndarray of shape (n, n_components)
         """
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=FLOATS)
+        X = validate_data(self, X, reset=False, dtype=FLOATS, accept_sparse=self._formats)
         return self.metric_.transform(X)  # type: ignore[union-attr]
 
     def rank(self, Q: Any, X: Any, k: int | None = None) -> Ranking:
@@ -179,7 +196,14 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Ranking
         """
         check_is_fitted(self)
-        return Index(X, self.metric_).rank(Q, k)
+        index, Q = self._searchable(X, Q)
+        return index.rank(Q, k)
+
+    def _searchable(self, X: Any, Q: Any) -> tuple[Index, Any]:
+        """An index and queries for it; sparse points are embedded first."""
+        if self._formats and (issparse(X) or issparse(Q)):
+            return Index(self.metric_.embed_items(X)), self.metric_.embed_queries(Q)
+        return Index(X, self.metric_), Q
 
     @available_if(_takes_lists)
     def predict(self, X: Any) -> np.ndarray:
@@ -235,7 +259,7 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self, X: Any, y: Any, sample_weight: Any, queries: Any, qid: Any, measures: str
     ) -> Report:
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=FLOATS)
+        X = validate_data(self, X, reset=False, dtype=FLOATS, accept_sparse=self._formats)
         relevance = self._supervision(X, y, qid)
         queries = self._check_queries(relevance, queries)
         if not relevance.trainable.any():
@@ -246,7 +270,8 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             ranking = Ranking.from_groups(-self._score_rows(X), _list_of_row(relevance))
             return evaluate(ranking, relevance, measures)
         points = X[relevance.own_items] if queries is None else queries
-        index, own = Index(X, self.metric_), relevance.own_items
+        index, points = self._searchable(X, points)
+        own = relevance.own_items
         if relevance.counts_background:
             return evaluate(index.blocks(points, own_items=own), relevance, measures)
         judged = relevance.judged_lists()
@@ -318,6 +343,7 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
+        tags.input_tags.sparse = bool(self._formats)
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 

@@ -28,6 +28,11 @@ def _blas() -> Any:
     return ThreadpoolController().select(user_api="blas")
 
 
+def single_products() -> Any:
+    """A context in which every matrix product keeps to the thread that asks for it."""
+    return _blas().limit(limits=1)
+
+
 def in_threads(
     work: Callable[[Part], Result], parts: Sequence[Part], *, ahead: int = 1
 ) -> Iterator[Result]:
@@ -43,6 +48,29 @@ def in_threads(
         batch = ahead * n_threads()
         for first in range(0, len(parts), batch):
             # Not while the reader has its turn: the limit holds for the whole process.
-            with _blas().limit(limits=1):
+            with single_products():
                 results = list(pool.map(work, parts[first : first + batch]))
             yield from results
+
+
+class Crew:
+    """Threads that stay for many small rounds of work; none are started for a single part."""
+
+    def __init__(self) -> None:
+        self._pool: ThreadPoolExecutor | None = None
+
+    def each(self, work: Callable[[Part], None], parts: Sequence[Part]) -> None:
+        """Do all parts; each must write where no other does."""
+        if len(parts) == 1 or n_threads() == 1:
+            for part in parts:
+                work(part)
+            return
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(n_threads())
+        list(self._pool.map(work, parts))
+
+    def close(self) -> None:
+        """Let the threads go."""
+        if self._pool is not None:
+            self._pool.shutdown()
+            self._pool = None

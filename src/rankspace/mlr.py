@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state, check_scalar
 from threadpoolctl import threadpool_limits
 
 from ._base import BaseRanker, logger
+from ._choices import check_choice
 from ._scaling import Scaled, scale_data
 from ._solvers.admm import Frobenius, PlaneProblem, Trace
 from ._solvers.cones import DiagonalCone, PSDCone
@@ -349,12 +350,6 @@ def _log_round(row: dict[str, float]) -> None:
     logger.info(
         "gap %.4f after %.1f s, %d constraints", row["gap"], row["seconds"], row["n_constraints"]
     )
-
-
-def check_choice(value: Any, name: str, choices: tuple[str, ...]) -> None:
-    """Raise unless a parameter is one of its choices."""
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(choices)}: got {value!r}.")
 
 
 def check_oracle(measure: str) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from ._base import BaseRanker
+from ._held_out import choose_queries, hold_out
 from ._scaling import scale_data
 from ._solvers.admm import PlaneProblem, Trace
 from ._solvers.cones import PSDCone
@@ -110,18 +111,11 @@ class MLRCV(BaseRanker):
         self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None, Cs: np.ndarray
     ) -> np.ndarray:
         """Score of each C on the held-out queries."""
-        train, held_out = self._split(relevance)
-        if queries is None:
-            rows = np.sort(np.concatenate((relevance.own_items[train], _no_queries(relevance))))
-            items, taught, points = X[rows], relevance[rows], X[relevance.own_items[held_out]]
-            judged = _over_items(relevance.take_queries(held_out), rows)
-        else:
-            items, taught, points = X, relevance.take_queries(train), queries[held_out]
-            judged = relevance.take_queries(held_out)
-        data = scale_data(items, taught, None if queries is None else queries[train])
-        usable = np.flatnonzero(taught.trainable)
-        loss = RankingLoss(data.X, data.Q, taught, self.measure, usable, self.max_memory)
-        return self._score_path(loss, Cs, data.scale, items, points, judged)
+        split = hold_out(X, relevance, queries, *self._split(relevance))
+        data = scale_data(split.X, split.relevance, split.queries)
+        usable = np.flatnonzero(split.relevance.trainable)
+        loss = RankingLoss(data.X, data.Q, split.relevance, self.measure, usable, self.max_memory)
+        return self._score_path(loss, Cs, data.scale, split.X, split.points, split.judged)
 
     def _score_path(
         self, loss: RankingLoss, Cs: np.ndarray, scale: float, items: np.ndarray,
@@ -144,25 +138,5 @@ class MLRCV(BaseRanker):
         return np.array(scores)
 
     def _split(self, relevance: Relevance) -> tuple[np.ndarray, np.ndarray]:
-        if not 0 < self.validation_fraction < 1:
-            raise ValueError(
-                f"validation_fraction must lie between 0 and 1: got {self.validation_fraction}."
-            )
-        order = check_random_state(self.random_state).permutation(relevance.n_queries)
-        n_held_out = max(1, round(self.validation_fraction * order.size))
-        if n_held_out == order.size:
-            raise ValueError(f"holding out queries needs at least 2: got {order.size}.")
-        return np.sort(order[n_held_out:]), np.sort(order[:n_held_out])
-
-
-def _no_queries(relevance: Relevance) -> np.ndarray:
-    """Items that are no query."""
-    return np.setdiff1d(np.arange(relevance.n_items), relevance.own_items)
-
-
-def _over_items(relevance: Relevance, rows: np.ndarray) -> Relevance:
-    """The same queries, as separate ones, over some of the items."""
-    from dataclasses import replace
-
-    separate = replace(relevance, own_items=np.full(relevance.n_queries, -1))
-    return separate._take_items(rows)
+        random = check_random_state(self.random_state)
+        return choose_queries(relevance.n_queries, self.validation_fraction, random)

@@ -1,0 +1,61 @@
+"""Queries held out of training, to judge what is learned from the others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .relevance import Relevance
+
+
+class Split(NamedTuple):
+    """What is learned from, and the held-out queries that judge it over the same items.
+
+    Queries that are rows of ``X`` leave it when they are held out, so nothing is learned from them.
+    """
+
+    X: Any
+    relevance: Relevance
+    queries: Any
+    points: Any
+    judged: Relevance
+
+
+def check_fraction(fraction: float) -> None:
+    """Raise unless a part of the queries can be held out."""
+    if not 0 < fraction < 1:
+        raise ValueError(f"validation_fraction must lie between 0 and 1: got {fraction}.")
+
+
+def choose_queries(
+    n_queries: int, fraction: float, random: np.random.RandomState, most: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of the queries to learn from, and of those held out."""
+    check_fraction(fraction)
+    order = random.permutation(n_queries)
+    n_held_out = max(1, round(fraction * n_queries))
+    n_held_out = n_held_out if most is None else min(n_held_out, most)
+    if n_held_out == n_queries:
+        raise ValueError(f"holding out queries needs at least 2: got {n_queries}.")
+    return np.sort(order[n_held_out:]), np.sort(order[:n_held_out])
+
+
+def hold_out(
+    X: Any, relevance: Relevance, queries: Any, train: np.ndarray, held_out: np.ndarray
+) -> Split:
+    """Split items, judgments and queries by the numbers of the queries."""
+    if queries is not None:
+        taught, judged = relevance.take_queries(train), relevance.take_queries(held_out)
+        return Split(X, taught, queries[train], queries[held_out], judged)
+    no_query = np.setdiff1d(np.arange(relevance.n_items), relevance.own_items)
+    rows = np.sort(np.concatenate((relevance.own_items[train], no_query)))
+    judged = _over_items(relevance.take_queries(held_out), rows)
+    return Split(X[rows], relevance[rows], None, X[relevance.own_items[held_out]], judged)
+
+
+def _over_items(relevance: Relevance, rows: np.ndarray) -> Relevance:
+    """The same queries, as separate ones, over some of the items."""
+    separate = replace(relevance, own_items=np.full(relevance.n_queries, -1))
+    return separate._take_items(rows)

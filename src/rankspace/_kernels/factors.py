@@ -1,0 +1,30 @@
+"""Low-rank changes of tall matrices, in place."""
+
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def add_sparse_product(indptr, indices, data, change, out):
+    """Add ``V' change`` to ``out`` (n_features, m) for V in compressed rows."""
+    for row in range(indptr.size - 1):
+        for at in range(indptr[row], indptr[row + 1]):
+            for f in range(change.shape[1]):
+                out[indices[at], f] += data[at] * change[row, f]
+
+
+@njit(cache=True, nogil=True)
+def add_rows(left, right, change, out):
+    """Add row i of ``change`` to row ``left[i]`` of ``out`` and take it from row ``right[i]``."""
+    for i in range(left.size):
+        for f in range(change.shape[1]):
+            out[left[i], f] += change[i, f]
+            out[right[i], f] -= change[i, f]
+
+
+@njit(cache=True, nogil=True)
+def subtract_rows(matrix, left, right, out):
+    """Row ``left[i]`` minus row ``right[i]``, for each i."""
+    for i in range(left.size):
+        a, b = left[i], right[i]
+        for j in range(matrix.shape[1]):
+            out[i, j] = matrix[a, j] - matrix[b, j]

@@ -1,0 +1,146 @@
+"""Embedded points while the metric moves, and violators among them: three ways, by their cost.
+
+For N points in d dimensions, rank m, and batches of b triplets with r differences, a step embeds
+
+- only what is drawn: 2 b (2 + draws) d m flops;
+- all points anew: 2 N d m;
+- all points by their inner products with the differences: 2 N m (r + m), and N^2 numbers to keep.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .._threads import Crew, n_threads
+from .factors import DenseFactor, GramFactor, Points, ScaledFactor
+from .warp import Sampling
+
+FIRST_WIDTH, MOST_WIDTH = 4, 256  # candidates of a triplet that are looked at in one go
+SPARSE_COST = 8  # flops of a dense product in the time of one of a sparse
+WORTH_A_THREAD = 2000  # draws
+
+
+class Triplets(NamedTuple):
+    """Queries, a relevant item and a violator (or -1) for each, and the number of draws."""
+
+    queries: np.ndarray
+    pos: np.ndarray
+    neg: np.ndarray
+    draws: np.ndarray
+
+
+def _begin(sampling: Sampling, first: int, size: int) -> Triplets:
+    """Queries and positives; no violators yet."""
+    from .._kernels.warp import draw_positives
+
+    queries = sampling.queries(first, size)
+    pos, neg, draws = (np.full(size, fill) for fill in (-1, -1, 0))
+    draw_positives(sampling.seed, first, queries, sampling.positives, pos)
+    return Triplets(queries, pos, neg, draws)
+
+
+class AllItems:
+    """All points embedded at all times, anew or by their inner products."""
+
+    def __init__(self, points: Points, factor: DenseFactor | GramFactor, crew: Crew) -> None:
+        self.points, self.factor, self.crew = points, factor, crew
+        self._last_draws = 0
+        self._embed()
+
+    def _embed(self) -> None:
+        if isinstance(self.factor, GramFactor):
+            self.embedded = self.factor.embedded
+            return
+        F = self.factor.matrix
+        self.embedded = np.empty((self.points.n, F.shape[1]), dtype=self.points.matrix.dtype)
+
+        def work(part: slice) -> None:
+            self.embedded[part] = self.points.embed(F, part)
+
+        self.crew.each(work, self.points.blocks)
+
+    def rows(self, rows: np.ndarray) -> np.ndarray:
+        """Embedded points."""
+        return self.embedded[rows]
+
+    def draw(self, sampling: Sampling, first: int, size: int) -> Triplets:
+        """Triplets with their violators."""
+        from .._kernels.warp import find_violators
+
+        batch = _begin(sampling, first, size)
+        queries = self.embedded[self.points.query_rows[batch.queries]]
+        items = self.embedded[: self.points.n_items]
+
+        def work(part: slice) -> None:
+            find_violators(
+                sampling.seed, first + part.start, batch.queries[part], queries[part],
+                batch.pos[part], items, sampling.negatives, sampling.most_draws, batch.neg[part],
+                batch.draws[part],
+            )  # fmt: skip
+
+        n_parts = n_threads() if self._last_draws > WORTH_A_THREAD else 1
+        width = -(-size // n_parts)
+        self.crew.each(work, [slice(start, start + width) for start in range(0, size, width)])
+        self._last_draws = int(batch.draws.sum())
+        return batch
+
+    def move(self, inner: np.ndarray, tail: np.ndarray) -> None:
+        """Follow a step."""
+        self.factor.move(inner, tail)
+        self._embed()
+
+
+class DrawnItems:
+    """Points embedded when they are drawn, candidates of all triplets of a batch together."""
+
+    def __init__(self, points: Points, factor: DenseFactor | ScaledFactor) -> None:
+        self.points, self.factor = points, factor
+
+    def rows(self, rows: np.ndarray) -> np.ndarray:
+        """Embedded points."""
+        return self.factor.rows(rows)
+
+    def draw(self, sampling: Sampling, first: int, size: int) -> Triplets:
+        """Triplets with their violators."""
+        from .._kernels.warp import draw_candidates, scan_candidates
+
+        batch = _begin(sampling, first, size)
+        queries = self.rows(self.points.query_rows[batch.queries])
+        differences = (queries - self.rows(batch.pos)).astype(np.float64)
+        limits = 1 + np.einsum("ij,ij->i", differences, differences)
+        start, width, waiting = 0, FIRST_WIDTH, np.arange(size)
+        while waiting.size:
+            candidates = np.empty((waiting.size, width), dtype=np.int64)
+            draw_candidates(
+                sampling.seed, first, start, waiting, batch.queries, sampling.negatives,
+                sampling.most_draws, candidates,
+            )  # fmt: skip
+            embedded = self.rows(np.maximum(candidates, 0).ravel())
+            scan_candidates(
+                start, waiting, queries, limits, candidates, embedded, batch.neg, batch.draws
+            )
+            start += width
+            width = min(2 * width, MOST_WIDTH)
+            more = sampling.most_draws[batch.queries] > start
+            waiting = np.flatnonzero((batch.neg < 0) & more)
+        return batch
+
+    def move(self, inner: np.ndarray, tail: np.ndarray) -> None:
+        """Follow a step."""
+        self.factor.move(inner, tail)
+
+
+def choose_way(points: Points, m: int, batch: int, draws: float, max_memory: int) -> str:
+    """The cheapest way by flops: "drawn", "all" or "gram" (only if N^2 numbers fit the memory)."""
+    n, d = points.matrix.shape
+    if points.is_sparse:
+        row = SPARSE_COST * points.matrix.nnz / n
+        flops = {"drawn": batch * (2 + draws) * (row + m) * m}
+    else:
+        follow = d * m * (2 * batch + 5 * m)  # of the factor, its Gram matrix and its step
+        flops = {"drawn": batch * (2 + draws) * d * m + follow, "all": n * d * m + follow}
+    if n * n * points.matrix.dtype.itemsize <= max_memory * 2**20:
+        flops["gram"] = n * m * (2 * batch + m)
+    return min(flops, key=flops.__getitem__)

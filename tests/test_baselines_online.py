@@ -1,0 +1,158 @@
+"""OASIS, LORETA and ITML against plain loops of their formulas."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_wine
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from rankspace import ITML, LORETA, OASIS, BilinearMetric, Euclidean, Relevance
+from rankspace._kernels.online import itml_round, oasis
+from rankspace._solvers.warp_descent import Progress
+from rankspace.baselines_online import draw_triplets, move_against
+
+
+@parametrize_with_checks([ITML(n_pairs=100, max_iter=20)])
+def test_scikit_learn_conventions(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def wine():
+    X, y = load_wine(return_X_y=True)
+    return (X - X.mean(axis=0)) / X.std(axis=0), y
+
+
+def test_triplets_are_of_a_query_something_relevant_and_something_not(wine):
+    _, y = wine
+    queries, pos, neg = draw_triplets(Relevance.from_labels(y), 2000, 0)
+    assert (y[queries] == y[pos]).all()
+    assert (queries != pos).all()
+    assert (y[queries] != y[neg]).all()
+    assert np.unique(neg).size > 150
+    again = draw_triplets(Relevance.from_labels(y), 2000, 0)
+    np.testing.assert_array_equal(neg, again[2])
+
+
+def plain_oasis(Q, X, queries, pos, neg, C):
+    M = np.eye(X.shape[1])
+    for q, p, n in zip(Q[queries], X[pos], X[neg], strict=True):
+        hinge = max(0.0, 1 - q @ M @ p + q @ M @ n)
+        V = np.outer(q, p - n)
+        M += min(C, hinge / np.sum(V**2)) * V
+    return M
+
+
+@pytest.mark.parametrize("C", [0.05, 10.0])
+def test_oasis_is_its_formula(C, rng):
+    X, Q = rng.normal(size=(20, 4)), rng.normal(size=(6, 4))
+    triplets = [rng.integers(0, n, 200) for n in (6, 20, 20)]
+    triplets[2] = (triplets[1] + 1 + triplets[2] % 19) % 20
+    M = np.eye(4)
+    n_violators = oasis(Q, X, *triplets, C, M)
+    np.testing.assert_allclose(M, plain_oasis(Q, X, *triplets, C), atol=1e-10)
+    assert 0 < n_violators < 200
+
+
+def test_loreta_steps_against_the_gradient_of_its_loss(rng):
+    """A short step along V C V' changes W by minus the step times its tangent part."""
+    import frml_reference as reference
+
+    F, q, w = rng.normal(size=(5, 2)), rng.normal(size=(3, 5)), rng.normal(size=(3, 5))
+    gradient = -sum(np.outer(a, b) + np.outer(b, a) for a, b in zip(q, w, strict=True)) / 2
+    c = np.repeat((-0.25, 0.25), 3)
+    progress = Progress(F, F.copy(), multiplier=1e-4)
+    move_against(progress, np.concatenate((q + w, q - w)), c)
+    expected = reference.tangent(F, gradient)
+    moved = progress.F @ progress.F.T - F @ F.T
+    np.testing.assert_allclose(
+        moved / np.linalg.norm(moved), -expected / np.linalg.norm(expected), atol=1e-4
+    )
+    assert progress.squares == pytest.approx(np.sum(expected**2))
+    length = 1e-4 * 0.01 * np.linalg.norm(F @ F.T) / np.linalg.norm(expected)
+    np.testing.assert_allclose(moved, -length * expected, atol=1e-3 * np.abs(moved).max())
+
+
+def plain_itml(V, similar, gamma, u, rounds):
+    A, duals, bounds = np.eye(V.shape[1]), np.zeros(len(V)), u.copy()
+    for _ in range(rounds):
+        for i, v in enumerate(V):
+            p, sign = v @ A @ v, 1 if similar[i] else -1
+            alpha = min(duals[i], sign / 2 * (1 / p - gamma / bounds[i]))
+            beta = sign * alpha / (1 - sign * alpha * p)
+            bounds[i] = gamma * bounds[i] / (gamma + sign * alpha * bounds[i])
+            duals[i] -= alpha
+            A = A + beta * np.outer(A @ v, A @ v)
+    return A
+
+
+def test_itml_is_its_formula_and_meets_its_constraints(rng):
+    V = rng.normal(size=(12, 4))
+    similar = np.arange(12) < 6
+    bounds = np.where(similar, 1.0, 6.0)
+    A, duals, slack = np.eye(4), np.zeros(12), bounds.copy()
+    for _ in range(3):
+        itml_round(V, similar, 1.0, duals, slack, A)
+    np.testing.assert_allclose(A, plain_itml(V, similar, 1.0, bounds, 3), atol=1e-10)
+    for _ in range(2000):
+        itml_round(V, similar, 1.0, duals, slack, A)
+    distances = np.einsum("ij,jk,ik->i", V, A, V)
+    assert (distances[similar] <= slack[similar] + 1e-6).all()
+    assert (distances[~similar] >= slack[~similar] - 1e-6).all()
+    assert np.linalg.eigvalsh(A).min() > 0
+
+
+@pytest.mark.parametrize(
+    "model",
+    [OASIS(n_triplets=20_000, random_state=0), LORETA(5, n_triplets=20_000, random_state=0)],
+    ids=lambda model: type(model).__name__,
+)
+def test_similarities_learn_in_any_unit(model, wine):
+    X, y = wine
+    score = model.fit(X, y).score(X, y)
+    assert isinstance(model.metric_, BilinearMetric)
+    assert score > Euclidean().fit(X, y).score(X, y) + 0.03
+    assert model.fit(100 * X, y).score(100 * X, y) == pytest.approx(score, abs=0.01)
+    assert not hasattr(model, "transform")
+    single = model.fit(X.astype(np.float32), y).metric_
+    assert single.left.dtype == single.right.dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    "model",
+    [OASIS(n_triplets=5000), LORETA(5, n_triplets=5000), ITML(n_pairs=200)],
+    ids=lambda model: type(model).__name__,
+)
+def test_separate_queries(model, wine):
+    X, y = wine
+    relevance = Relevance.from_labels(y, query_labels=y[:50])
+    model.fit(X, relevance, queries=X[:50] + 0.1)
+    assert model.score(X, relevance, queries=X[:50] + 0.1) > 0.8
+
+
+def test_itml_learns(wine):
+    X, y = wine
+    model = ITML(random_state=0).fit(X, y)
+    assert model.score(X, y) > Euclidean().fit(X, y).score(X, y) + 0.05
+    assert model.components_.shape == (13, 13)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (OASIS(C=0), "C == 0, must be > 0"),
+        (LORETA(0), "n_components == 0, must be >= 1"),
+        (LORETA(step=-1), "step == -1, must be > 0"),
+        (ITML(gamma=0), "gamma == 0, must be > 0"),
+        (ITML(n_pairs=1), "n_pairs == 1, must be >= 2"),
+    ],
+)
+def test_bad_parameters(model, message, wine):
+    with pytest.raises(ValueError, match=message):
+        model.fit(*wine)
+
+
+def test_points_without_length_or_difference_are_refused():
+    with pytest.raises(ValueError, match="rows that are not zero: all are"):
+        OASIS().fit(np.zeros((4, 2)), [0, 0, 1, 1])
+    with pytest.raises(ValueError, match="rows that differ: all are equal"):
+        ITML().fit(np.ones((4, 2)), [0, 0, 1, 1])

@@ -1,0 +1,393 @@
+"""The parts of FRML: draws, rank weights, retraction and descent, each against a slow twin."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import frml_reference as reference
+from rankspace import Relevance
+from rankspace._kernels.warp import (
+    draw_candidates,
+    draw_positives,
+    draws_until,
+    find_violators,
+    item_outside,
+    list_violators,
+    uniform,
+)
+from rankspace._solvers import warp, warp_descent
+from rankspace._solvers.factors import Points
+from rankspace._solvers.riemannian import retract
+from rankspace._solvers.warp import nearest_positives, rank_weights, sampling_of
+from rankspace._solvers.warp_descent import Descent, Options, Progress
+
+seeds = st.integers(0, 2**32)
+
+
+def low_rank_problem(seed):
+    """A factor of rank m in d dimensions and a symmetric step of rank r, of any sign."""
+    rng = np.random.default_rng(seed)
+    d, m, r = int(rng.integers(2, 9)), int(rng.integers(1, 6)), int(rng.integers(1, 8))
+    m = min(m, d)
+    F, V, c = rng.normal(size=(d, m)), rng.normal(size=(d, r)), rng.normal(size=r)
+    smallest = np.linalg.svd(F, compute_uv=False)[-1]
+    return F / smallest, V, c / max(np.linalg.norm((V * c) @ V.T), 1e-12)
+
+
+# ---------------------------------------------------------------------- the manifold
+
+
+@settings(deadline=None, max_examples=60)
+@given(seeds, st.floats(-3, -0.5))
+def test_retraction_is_that_of_the_lemma(seed, log_size):
+    F, V, c = low_rank_problem(seed)
+    c = 10.0**log_size * c
+    moved = retract(F, V, c)
+    expected, _ = reference.retract(F @ F.T, F, (V * c) @ V.T)
+    np.testing.assert_allclose(moved @ moved.T, expected, atol=1e-10 * np.linalg.norm(expected))
+    assert np.linalg.matrix_rank(moved) == F.shape[1]
+    assert np.linalg.eigvalsh(moved @ moved.T).min() > -1e-10 * np.linalg.norm(expected)
+
+
+def metric_projection(W, m):
+    """The nearest positive semi-definite matrix of rank m."""
+    values, vectors = np.linalg.eigh(W)
+    return (vectors[:, -m:] * np.maximum(values[-m:], 0)) @ vectors[:, -m:].T
+
+
+@settings(deadline=None, max_examples=40)
+@given(seeds)
+def test_retraction_is_of_second_order(seed):
+    """Its distance from the metric projection of W + tangent shrinks with the cube of the step."""
+    F, V, c = low_rank_problem(seed)
+    m, W = F.shape[1], F @ F.T
+    step = reference.tangent(F, (V * c) @ V.T)
+    errors = []
+    for size in (0.1, 0.05, 0.025):
+        moved = retract(F, V, size * c)
+        errors.append(np.linalg.norm(moved @ moved.T - metric_projection(W + size * step, m)))
+    assert errors[2] <= 1.5 * errors[1] / 8 + 1e-12
+    assert errors[1] <= 1.5 * errors[0] / 8 + 1e-12
+
+
+def test_the_paper_as_printed_is_of_first_order_only(rng):
+    """With S = A1'A2 in the place of A2'A1 the error falls with the square; ours with the cube."""
+    F, V, c = rng.normal(size=(6, 3)), rng.normal(size=(6, 4)), np.array([1.0, -0.5, 0.3, 0.8])
+
+    def printed(c):
+        A2 = np.linalg.pinv(F) @ V
+        A1 = A2 * c
+        S = A1.T @ A2
+        U, hat = V * c, F @ A1
+        return F + (U - hat / 2 + (0.375 * hat - U / 2) @ S) @ A2.T
+
+    def orders(moved_by):
+        step = reference.tangent(F, (V * c) @ V.T)
+        errors = []
+        for size in (1e-3, 1e-4):
+            moved = moved_by(size * c)
+            errors.append(
+                np.linalg.norm(moved @ moved.T - metric_projection(F @ F.T + size * step, 3))
+            )
+        return np.log10(errors[0] / errors[1])
+
+    assert orders(lambda c: retract(F, V, c)) == pytest.approx(3, abs=0.1)
+    assert orders(printed) == pytest.approx(2, abs=0.1)
+
+
+# ---------------------------------------------------------------------- weights and draws
+
+
+def test_expected_truncated_loss_has_the_numbers_of_the_figure():
+    """M = 50, gamma = 10, by the law of the draws; the kernels are held against the law below."""
+    levels, M, most = rank_weights("reciprocal", 50), 50, 5
+    draws = np.arange(1, most + 1)
+    found = [
+        sum((k / M) * (1 - k / M) ** (draws - 1) * levels[M // draws])
+        for k in (1, 5, 9, 10, 20, 30, 40, 50)
+    ]
+    expected = [0.3422, 1.4856, 2.3286, 2.5008, 3.6223, 4.1041, 4.3417, 4.4992]
+    np.testing.assert_allclose(found, expected, atol=5e-5)
+
+
+@pytest.mark.parametrize("gamma", [1, 10])
+@pytest.mark.parametrize("k", [1, 10, 30])
+def test_kernels_draw_by_that_law(gamma, k):
+    """One query at 0, a relevant item beside it, and k of 50 irrelevant items too near."""
+    X = np.concatenate(([0.0], [0.1], np.full(k, 0.5), np.full(50 - k, 9.0)))[:, None]
+    relevance = Relevance.from_lists([[1]], n_items=52, query_rows=[0])
+    sampling = sampling_of(relevance, "reciprocal", gamma, seed=3)
+    n = 40_000
+    queries, pos = np.zeros(n, dtype=np.int64), np.ones(n, dtype=np.int64)
+    neg, draws = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+    find_violators(
+        3, 0, queries, np.zeros((n, 1)), pos, X, sampling.negatives, sampling.most_draws, neg, draws
+    )
+    most, levels = max(1, 50 // gamma), rank_weights("reciprocal", 50)
+    counts = np.arange(1, most + 1)
+    expected = np.sum((k / 50) * (1 - k / 50) ** (counts - 1) * levels[50 // counts]) / levels[50]
+    got = sampling.violator_weights(queries, neg, draws)
+    assert got.mean() == pytest.approx(expected, abs=4 * got.std() / np.sqrt(n) + 1e-12)
+    hits = np.bincount(neg[neg >= 0], minlength=52)
+    assert not hits[2 + k :].any()
+    assert not hits[:2].any()
+    assert hits[2 : 2 + k].min() > 0.7 * hits.sum() / k
+    assert draws[neg < 0].size == 0 or (draws[neg < 0] == most).all()
+
+
+def test_number_of_draws_is_geometric():
+    u = (np.arange(100_000) + 0.5) / 100_000
+    drawn = np.array([draws_until(v, 0.2) for v in u])
+    assert drawn.mean() == pytest.approx(5, rel=1e-3)
+    assert np.mean(drawn == 1) == pytest.approx(0.2, abs=1e-4)
+    assert draws_until(0.99, 1.0) == 1
+
+
+def test_random_numbers_are_those_of_the_twin_and_uniform():
+    numbers = np.array([uniform(7, t, d) for t in range(200) for d in range(50)])
+    twin = [reference.uniform(7, t, d) for t in range(200) for d in range(50)]
+    np.testing.assert_array_equal(numbers, twin)
+    counts = np.histogram(numbers, bins=20, range=(0, 1))[0]
+    assert np.sum((counts - 500) ** 2 / 500) < 45  # chi-squared of 19: 0.07 % of the time above
+    table = numbers.reshape(200, 50)
+    assert abs(np.corrcoef(table[:, 0], table[:, 1])[0, 1]) < 0.25
+    assert abs(np.corrcoef(table[0], table[1])[0, 1]) < 0.5
+
+
+@pytest.mark.parametrize(
+    "weights", ["reciprocal", "reciprocal@3", "precision@2", "ndcg", "uniform"]
+)
+def test_rank_weights_are_sums_of_their_steps(weights):
+    expected = np.concatenate(([0], np.cumsum(reference.alphas(weights, 9))))
+    np.testing.assert_allclose(rank_weights(weights, 9), expected)
+
+
+@given(st.sets(st.integers(0, 19)), st.data())
+def test_items_outside_a_row(excluded, data):
+    others = sorted(set(range(20)) - excluded)
+    items = np.array(sorted(excluded), dtype=np.int64)
+    if others:
+        k = data.draw(st.integers(0, len(others) - 1))
+        assert item_outside(items, 0, items.size, k) == others[k]
+
+
+def relevances():
+    """One of each kind: labels, graded lists of rows, separate queries, judged pairs only."""
+    labels = np.array([0, 1, 0, 2, 1, 0, 0, 2, 1, 0])
+    graded = [{1: 3.0, 4: 1.0, 0: 2.0}, {3: 0.5, 2: 1.0}, {7: 2.0, 9: 2.0, 2: 1.0}]
+    return {
+        "labels": Relevance.from_labels(labels),
+        "graded rows": Relevance.from_lists(graded, n_items=10, query_rows=[0, 1, 2]),
+        "separate": Relevance.from_lists([[1, 2], [5]], n_items=10),
+        "judged only": Relevance.from_lists(
+            [[1, 2], [5, 6]], [[3, 0], [0, 1, 7, 8]], n_items=10, query_rows=[3, 9],
+            unjudged="ignore",
+        ),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("listed", [2**23, 0], ids=["listed", "outside"])
+@pytest.mark.parametrize("name", list(relevances()))
+def test_draws_have_the_law_of_the_judgments(name, listed, monkeypatch):
+    """Irrelevant items as likely as each other, relevant ones by gain; itself and others never."""
+    monkeypatch.setattr(warp, "MOST_LISTED", listed)
+    relevance = relevances()[name]
+    sampling = sampling_of(relevance, "reciprocal", 1, seed=1)
+    n = 20_000
+    for q in range(relevance.n_queries):
+        queries = np.full(n, q)
+        pos, out = np.empty(n, dtype=np.int64), np.empty((n, 1), dtype=np.int64)
+        draw_positives(1, 0, queries, sampling.positives, pos)
+        most = np.ones(relevance.n_queries, dtype=np.int64)
+        draw_candidates(1, 0, 0, np.arange(n), queries, sampling.negatives, most, out)
+        items, grades = relevance.judged(q)
+        gains = np.zeros(10)
+        kept = grades >= relevance.relevant_from
+        gains[items[kept]] = 2.0 ** grades[kept] - 1
+        irrelevant = np.zeros(10)
+        irrelevant[relevance.irrelevant(q)] = 1
+        for drawn, shares in (
+            (pos, gains / gains.sum()),
+            (out[:, 0], irrelevant / irrelevant.sum()),
+        ):
+            seen = np.bincount(drawn, minlength=10) / n
+            assert not seen[shares == 0].any()
+            np.testing.assert_allclose(seen, shares, atol=0.02)
+
+
+@pytest.mark.parametrize("listed", [2**23, 0], ids=["listed", "outside"])
+@pytest.mark.parametrize("name", list(relevances()))
+def test_violators_are_listed_in_full(name, listed, monkeypatch, rng):
+    monkeypatch.setattr(warp, "MOST_LISTED", listed)
+    relevance = relevances()[name]
+    negatives = sampling_of(relevance, "reciprocal", 1, seed=0).negatives
+    X, query, found = rng.normal(size=(10, 3)), rng.normal(size=3), np.empty(10, dtype=np.int64)
+    near = np.sum((X - query) ** 2, axis=1) < 4
+    for q in range(relevance.n_queries):
+        count = list_violators(q, query, X, negatives, 4.0, found)
+        expected = [i for i in relevance.irrelevant(q) if near[i]]
+        assert found[:count].tolist() == expected
+
+
+def test_target_neighbours_are_the_nearest_relevant_items(rng):
+    X, y = rng.normal(size=(40, 3)), np.arange(40) % 3
+    relevance = Relevance.from_labels(y)
+    _, indptr, items, _, _ = nearest_positives(relevance, X, X, 4)
+    for q in range(40):
+        relevant = relevance.relevant(q)
+        nearest = relevant[np.argsort(np.sum((X[relevant] - X[q]) ** 2, axis=1))[:4]]
+        assert items[indptr[q] : indptr[q + 1]].tolist() == sorted(nearest)
+
+
+# ---------------------------------------------------------------------- the descent
+
+
+def problem(seed=0, n=60, d=7, m=3):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 3
+    X = rng.normal(size=(n, d)) + rng.normal(size=(3, d))[y]
+    X = (X - X.mean(axis=0)) / np.sqrt(2 * X.var(axis=0).sum())
+    return X, Relevance.from_labels(y), rng.normal(size=(d, m))
+
+
+def descend(X, relevance, F, n_triplets, way=None, monkeypatch=None, **options):
+    """The library's descent; ``way`` forces how points are embedded."""
+    laws = {k: options.pop(k) for k in ("weights", "gamma") if k in options}
+    sampling = sampling_of(relevance, **({"weights": "reciprocal", "gamma": 16} | laws), seed=5)
+    points = Points(X, relevance.own_items, X.shape[0])
+    progress = Progress(F.copy(), F.copy(), multiplier=2.0)
+    if way is not None:
+        monkeypatch.setattr(warp_descent, "choose_way", lambda *_: way)
+    tally = Descent(points, sampling, Options(**options)).run(progress, n_triplets)
+    return progress, tally
+
+
+@pytest.mark.parametrize("way", ["all", "gram", "drawn"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"gamma": 20, "batch_size": 5},
+        {"regularizer": "frobenius", "reg": 0.2},
+        {"weights": "uniform"},
+        {"weights": "precision@3"},
+        {"weights": "ndcg", "reg": 0.0},
+    ],
+    ids=str,
+)
+def test_descent_is_that_of_the_twin(options, way, monkeypatch):
+    X, relevance, F = problem()
+    options = {"gamma": 16} | options
+    progress, tally = descend(X, relevance, F, 320, way, monkeypatch, **options)
+    twin = reference.PlainFRML(X, relevance, F, seed=5, **options)
+    expected = twin.run(320)
+    np.testing.assert_allclose(progress.F, expected, rtol=1e-6, atol=1e-6)
+    assert progress.distance == pytest.approx(twin.distance, rel=1e-6)
+    assert progress.squares == pytest.approx(twin.squares, rel=1e-6)
+    assert tally.draws == twin.n_draws
+    assert np.abs(expected - F).max() > 0.1
+
+
+def test_the_twin_of_tall_matrices_is_the_twin_of_whole_ones():
+    X, relevance, F = problem()
+    whole, tall = (
+        kind(X, relevance, F, seed=5, gamma=16).run(160)
+        for kind in (reference.PlainFRML, reference.FactoredFRML)
+    )
+    np.testing.assert_allclose(tall, whole, rtol=1e-8, atol=1e-8)
+
+
+def test_sparse_points_descend_as_dense_ones(monkeypatch):
+    import scipy.sparse
+
+    X, relevance, F = problem()
+    X = np.where(np.abs(X) > 0.1, X, 0)
+    expected, _ = descend(X, relevance, F, 960, "drawn", monkeypatch)
+    for way in ("drawn", "gram"):
+        found, _ = descend(scipy.sparse.csr_array(X), relevance, F, 960, way, monkeypatch)
+        np.testing.assert_allclose(found.F, expected.F, rtol=1e-6, atol=1e-6)
+
+
+def test_gradient_is_the_slope_of_the_loss():
+    """Finite differences of the loss of one batch, triplets and their weights held fixed."""
+    X, relevance, F = problem()
+    twin = reference.PlainFRML(X, relevance, F, seed=5, gamma=16, reg=0.3)
+    sampling = sampling_of(relevance, "reciprocal", 16, seed=5)
+    points = Points(X, relevance.own_items, len(X))
+    descent = Descent(points, sampling, Options(reg=0.3))
+    batch = warp_descent.DrawnItems(
+        points, warp_descent.DenseFactor(points, F, F)
+    ).draw(sampling, 0, 32)  # fmt: skip
+    weights = sampling.violator_weights(batch.queries, batch.neg, batch.draws)
+    left, right, c = descent._gradient(batch, weights)
+    V = X[left] - X[right]
+    gradient = (V.T * c) @ V
+    np.testing.assert_allclose(gradient, twin.gradient(), atol=1e-12)
+
+    def loss(W):
+        total = 0.0
+        for q, pos, neg, weight in zip(batch.queries, batch.pos, batch.neg, weights, strict=True):
+            near, far = X[q] - X[pos], X[q] - X[neg]
+            hinge = max(0.0, 1 + near @ W @ near - far @ W @ far) if neg >= 0 else 0.0
+            total += 0.7 * weight * hinge + 0.3 * near @ W @ near
+        return total / 32
+
+    rng = np.random.default_rng(0)
+    W, E = F @ F.T, rng.normal(size=(7, 7))
+    E = 1e-6 * (E + E.T)
+    assert (loss(W + E) - loss(W - E)) / 2 == pytest.approx(np.sum(gradient * E), rel=1e-6)
+
+
+def test_rank_one_samples_of_the_frobenius_norm_are_unbiased():
+    X, relevance, F = problem()
+    sampling = sampling_of(relevance, "reciprocal", 16, seed=5)
+    descent = Descent(
+        Points(X, relevance.own_items, len(X)), sampling, Options(0.2, "frobenius", batch_size=16)
+    )
+    own = []
+    for n_triplets in range(0, 64_000, 16):
+        own.append(descent._own_gradient(Progress(F, F, n_triplets=n_triplets), 3))
+    np.testing.assert_allclose(np.mean(own, axis=0), np.full(3, 0.2), atol=0.01)
+    assert np.std(own, axis=0).min() > 0.01
+
+
+def test_threads_do_not_change_the_answer(monkeypatch):
+    from rankspace import _threads
+    from rankspace._solvers import embeddings, factors
+
+    X, relevance, F = problem(n=300)
+    monkeypatch.setattr(factors, "BLOCK", 64)
+    monkeypatch.setattr(embeddings, "WORTH_A_THREAD", -1)
+    found = {}
+    for n in (1, 3):
+        monkeypatch.setattr(_threads, "n_threads", lambda n=n: n)
+        monkeypatch.setattr(embeddings, "n_threads", lambda n=n: n)
+        for way in ("all", "gram"):
+            found[n, way] = descend(X, relevance, F, 640, way, monkeypatch, gamma=1)[0].F
+    np.testing.assert_array_equal(found[1, "all"], found[3, "all"])
+    np.testing.assert_array_equal(found[1, "gram"], found[3, "gram"])
+
+
+def test_the_way_is_chosen_by_flops_and_memory():
+    def way(n, d, m=30, draws=1.0, memory=512):
+        points = Points(np.empty((n, d)), np.arange(n), n)
+        return warp_descent.choose_way(points, m, 32, draws, memory)
+
+    assert way(2000, 1000, draws=500) == "gram"
+    assert way(2000, 1000, draws=500, memory=1) == "all"
+    assert way(200_000, 100, draws=3) == "drawn"
+    assert way(5000, 20, draws=1000) == "all"
+
+
+def test_seeds_and_stretches(monkeypatch):
+    """The same seed gives the same bits; a descent in two stretches goes on where it stopped."""
+    X, relevance, F = problem()
+    a, b = (descend(X, relevance, F, 640, "drawn", monkeypatch)[0].F for _ in range(2))
+    np.testing.assert_array_equal(a, b)
+    sampling = sampling_of(relevance, "reciprocal", 16, seed=5)
+    descent = Descent(Points(X, relevance.own_items, len(X)), sampling, Options())
+    progress = Progress(F.copy(), F.copy(), multiplier=2.0)
+    descent.run(progress, 320)
+    descent.run(progress, 320)
+    np.testing.assert_array_equal(progress.F, a)
