@@ -10,14 +10,19 @@ import numpy as np
 from .metric import LinearMetric
 
 
-def _axes(ax: Any = None, size: tuple[float, float] = (5.0, 3.5)) -> Any:
+def _figure(n: int = 1, size: tuple[float, float] = (5.0, 3.5)) -> Any:
+    """A figure with some axes in a row."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
         raise ImportError(
             "pictures need matplotlib: install it with pip install 'rankspace[plot]'."
         ) from error
-    return plt.subplots(figsize=size, layout="constrained")[1] if ax is None else ax
+    return plt.subplots(1, n, figsize=size, layout="constrained", squeeze=False)[0]
+
+
+def _axes(ax: Any) -> Any:
+    return _figure().axes[0] if ax is None else ax
 
 
 class ConvergenceDisplay:
@@ -215,15 +220,16 @@ def grouped_bars(
     -------
     matplotlib figure
     """
-    ax = _axes(size=(1.6 * len(groups) + 2, 3.5))
+    figure = _figure(size=(1.6 * len(groups) + 2, 3.5))
+    ax = figure.axes[0]
     width = 0.8 / len(series)
     for number, (name, values) in enumerate(series.items()):
         ax.bar(np.arange(len(groups)) + (number + 0.5) * width - 0.4, values, width, label=name)
     ax.set_xticks(np.arange(len(groups)), groups)
     ax.set_ylabel(y_name)
     ax.set_yscale("log" if log else "linear")
-    ax.figure.legend(loc="outside right upper", fontsize="small")
-    return ax.figure
+    figure.legend(loc="outside right upper", fontsize="small")
+    return figure
 
 
 def panels(views: Mapping[str, Any], labels: Any) -> Any:
@@ -240,13 +246,8 @@ def panels(views: Mapping[str, Any], labels: Any) -> Any:
     -------
     matplotlib figure
     """
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(
-        1, len(views), figsize=(3 * len(views), 3), layout="constrained", squeeze=False
-    )
-    labels = np.asarray(labels)
-    for ax, (name, points) in zip(axes[0], views.items(), strict=True):
+    figure, labels = _figure(len(views), (3.0 * len(views), 3.0)), np.asarray(labels)
+    for ax, (name, points) in zip(figure.axes, views.items(), strict=True):
         points = np.asarray(points, dtype=float)
         half = np.ptp(points, axis=0).max() / 2 or 1.0
         middle = (points.min(axis=0) + points.max(axis=0)) / 2
