@@ -16,6 +16,10 @@ import numpy as np
 from .cones import AllVectors
 from .simplex_qp import simplex_qp
 
+# Steps that overshoot: on IsoLet a third of the iterations, on small sets about a half.
+RELAXATION = 1.6
+TINY = 1e-150
+
 
 class Trace:
     """The paper's regulariser, tr(W)."""
@@ -155,11 +159,14 @@ class PlaneProblem:
         self.alpha = simplex_qp(self.gram, linear, self.C, self.alpha)
         W = centre + self._combination() / curvature
         before = self.Z
-        self.Z = self.cone.project(W + self.U)
-        self.U = self.U + W - self.Z
+        relaxed = RELAXATION * W + (1 - RELAXATION) * before
+        self.Z = self.cone.project(relaxed + self.U)
+        self.U = self.U + relaxed - self.Z
         primal = np.linalg.norm(W - self.Z)
         dual = self.rho * np.linalg.norm(self.Z - before)
-        self._balance(float(primal), float(dual))
+        # Half way between absolute residuals and those relative to W and to its multiplier.
+        sizes = np.sqrt([np.linalg.norm(self.Z), self.rho * np.linalg.norm(self.U)])
+        self._balance(*(np.array([primal, dual]) / np.maximum(sizes, TINY)))
 
     def _balance(self, primal: float, dual: float) -> None:
         """Keep the two residuals within a factor of ten; U is the dual over rho.
