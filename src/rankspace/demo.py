@@ -11,29 +11,31 @@ import numpy as np
 
 from ._text import PathLike
 from .datasets import Dataset
+from .frml import FRML
 from .measures import Comparison, Report, compare, evaluate
 from .metric import LinearMetric
+from .mlr import MLR
 from .ranking import Ranking
 from .relevance import Relevance
 from .report import write_report
 from .search import Index
 
 MEASURES = "map ndcg@10 p@10 auc"
-MAX_ROWS = 3000  # of a larger set a sample is shown: NCA holds a matrix of rows by rows
+MAX_ROWS = 3000  # of a larger set a sample is shown, for time
 
 
 def candidates(n_classes: int, random_state: int) -> dict[str, Any]:
-    """Scikit-learn's linear maps that stand in for a learned metric, each on scaled features."""
+    """Our learners and two of scikit-learn's maps, each on scaled features."""
     from sklearn.decomposition import PCA
     from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-    from sklearn.neighbors import NeighborhoodComponentsAnalysis
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
     maps = {
         "PCA": PCA(0.9),
         "LDA": LinearDiscriminantAnalysis(n_components=n_classes - 1),
-        "NCA": NeighborhoodComponentsAnalysis(max_iter=30, random_state=random_state),
+        "MLR": MLR(measure="auc"),
+        "FRML": FRML(random_state=random_state, max_triplets=100_000),
     }
     return {name: make_pipeline(StandardScaler(), step) for name, step in maps.items()}
 
