@@ -102,7 +102,7 @@ def _load(name: str) -> Any:
 
 def _split(data: Mapping[str, Any], split: int, options: Mapping[str, Any]) -> tuple[Part, Part]:
     dataset = _load(data["name"])
-    whole = Part(np.asarray(dataset.X, dtype=float), dataset.labels)
+    whole = Part(np.asarray(dataset.X, dtype=data.get("dtype", "float64")), dataset.labels)
     if not data.get("published_split"):
         rows = np.arange(len(whole.X))
         parts = train_test_split(rows, test_size=options["test_size"], random_state=split)
