@@ -59,6 +59,7 @@ def run(recipe: Recipe, jobs: Jobs) -> Outcome:
             splits.append([])
         splits[split].append({**found, "setting": method["shown"].format(**piece[2])})
     table = {key: _cell(key, splits, recipe) for key, splits in cells.items()}
+    notes = [*recipe.content.get("notes", []), *notes]
     return _outcome(recipe, [data["label"] for data in sets], table, notes)
 
 
@@ -86,11 +87,13 @@ def one_piece(
     train, test = _split(data, split, options)
     folds = KFold(data.get("folds", options["folds"]), shuffle=True, random_state=split)
     parts = list(folds.split(train.X))[: data.get("folds_used")]
+    scaler = StandardScaler() if data.get("standardise", True) else None
+    votes = options["votes"]
     held_out = [
-        _errors(estimator, setting, train.take(rows), train.take(others), options["votes"])[0]
+        _errors(estimator, setting, train.take(rows), train.take(others), votes, scaler)[0]
         for rows, others in parts
     ]
-    errors, size = _errors(estimator, setting, train, test, options["votes"])
+    errors, size = _errors(estimator, setting, train, test, votes, scaler)
     validation = np.mean(held_out, axis=0).tolist()
     return {"dimensions": size, "test": errors, "validation": validation}
 
@@ -116,11 +119,12 @@ def _split(data: Mapping[str, Any], split: int, options: Mapping[str, Any]) -> t
 
 def _errors(
     estimator: str, setting: Mapping[str, Any], train: Part, test: Part,
-    votes: Sequence[int],
+    votes: Sequence[int], scaler: Any,
 ) -> tuple[list[float], int]:  # fmt: skip
-    """Error of each k on standardised features, and how many dimensions the metric has."""
-    scaler = StandardScaler().fit(train.X)
-    items, queries = train.through(scaler), test.through(scaler)
+    """Error of each k, and how many dimensions the metric has."""
+    items, queries = train, test
+    if scaler is not None:
+        items, queries = (part.through(scaler.fit(train.X)) for part in (train, test))
     metric = fit_metric(estimator, setting, items.X, items.y)
     ranking = Index(items.X, metric).rank(queries.X, max(votes))
     errors = [knn_error(ranking, items.y, k, query_labels=queries.y) for k in votes]
