@@ -7,16 +7,17 @@ import numpy as np
 import pytest
 from scipy.optimize import check_grad
 from sklearn.datasets import load_wine
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rankspace import LMNN, MLCC, MLR, SVMMAP, BilinearMetric, Euclidean, Relevance, load_metric
 from rankspace._kernels.measures import KERNELS
 from rankspace._solvers.pair_loss import LargeMargin, PairLoss, collapse
 
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 AVERAGE_PRECISION = next(k for k in KERNELS if k.py_func.__name__ == "average_precision")
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks([LMNN(max_iter=20), MLCC(max_iter=20), SVMMAP(max_iter=20)])
 def test_scikit_learn_conventions(estimator, check):
     check(estimator)
@@ -168,6 +169,12 @@ def test_blocks_do_not_change_the_answer(wine):
     found = [LMNN(max_iter=10, max_memory=memory).fit(X, y).components_ for memory in (1, 512)]
     assert len(PairLoss(X, X, Relevance.from_labels(y), 1).blocks) > 1
     np.testing.assert_allclose(*found, rtol=1e-6, atol=1e-9)
+
+
+def test_a_search_cut_short_warns(wine):
+    for model in (LMNN(max_iter=3), MLCC(max_iter=3)):
+        with pytest.warns(ConvergenceWarning, match="stopped after 3 steps"):
+            model.fit(*wine)
 
 
 @pytest.mark.parametrize(

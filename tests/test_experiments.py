@@ -10,9 +10,9 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from rankspace import LinearMetric
+from rankspace import Index, LinearMetric, knn_error
 from rankspace.cli import main
-from rankspace.datasets import load_wine
+from rankspace.datasets import Dataset, load_wine
 from rankspace.experiments import Recipe, list_recipes, load_recipe, reproduce
 from rankspace.experiments.knn import choose, one_piece
 from rankspace.experiments.matching import Interval, synthetic
@@ -25,9 +25,29 @@ pytest.importorskip("matplotlib", reason="matplotlib is not installed").use("agg
 @pytest.mark.parametrize("name", list_recipes())
 def test_recipes_name_their_paper_and_its_numbers(name):
     recipe = load_recipe(name)
-    assert recipe.paper
-    assert recipe.cost
-    assert recipe.options
+    assert ", ICML 2010, " in recipe.paper or "ICML 2013" in recipe.paper
+    assert set(recipe.options) & {"n_splits", "seed"}
+    published = recipe.content.get("paper_values", recipe.content.get("published", {}))
+    labels = [method["label"] for method in recipe.content["methods"]]
+    assert set(published) - {"datasets"} <= set(labels)
+    assert published or name == "mlr-figure-1"
+
+
+def test_isolet_is_prepared_as_in_the_paper_and_nothing_is_whitened(monkeypatch):
+    """Principal directions keep their spread: Euclidean distance must be that of the pixels."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(120, 6)) * [5, 4, 3, 1, 1, 1], np.arange(120) % 3
+    splits = {"train": np.arange(90), "test": np.arange(90, 120)}
+    fake = Dataset("fake", X + y[:, None], labels=y, splits=splits)
+    monkeypatch.setattr("rankspace.experiments.knn._load", lambda name: fake)
+    data = {"name": "fake", "published_split": True, "n_components": 6, "standardise": False}
+    options = {"test_size": 0.2, "folds": 3, "votes": [1, 5]}
+    found = one_piece(data, "Euclidean", {}, 0, options)
+    expected = [
+        knn_error(Index(fake.X[:90]).rank(fake.X[90:]), y[:90], k, query_labels=y[90:])
+        for k in (1, 5)
+    ]
+    assert found["test"] == pytest.approx(expected)
 
 
 def small_table(**options):
@@ -160,6 +180,7 @@ def test_table_4_in_small(tmp_path):
 def test_intervals_share_no_user_and_held_out_parts_no_judgment():
     first, second = synthetic({**SMALL, "seed": 0})
     assert (len(first.X), len(second.X)) == (500, 400)
+    assert not (first.X[:, None, 0] == second.X[None, :, 0]).any()
     kept, held_out = first.held_out(0.25, 0)
     assert held_out.relevance.n_queries == 75
     assert not np.intersect1d(kept.relevance.own_items, held_out.relevance.own_items).size
@@ -210,6 +231,14 @@ def test_bad_recipes(tmp_path, text, message):
     path.write_text(text)
     with pytest.raises(ValueError, match=message):
         load_recipe(path)
+
+
+def test_recipes_that_cannot_run(tmp_path):
+    head = {"name": "mine", "title": "t", "paper": "p", "cost": "c"}
+    with pytest.raises(ValueError, match="protocol of recipe mine must be one of knn"):
+        reproduce(Recipe(**head, protocol="nope"), tmp_path)
+    with pytest.raises(ValueError, match="recipe mine lacks 'n_samples'"):
+        reproduce(Recipe(**head, protocol="toy"), tmp_path)
 
 
 def test_unknown_names():

@@ -65,8 +65,9 @@ def test_bad_sizes(points):
         class_shares(ranking, y, 6)
     with pytest.raises(ValueError, match=r"class of each of 60 items: got shape \(3,\)"):
         class_shares(ranking, y[:3], 2)
-    with pytest.raises(ValueError, match="k must be from 1"):
-        leave_one_out(X, y, ks=(60,))
+    for ks in ((60,), (), (0,)):
+        with pytest.raises(ValueError, match="numbers of neighbours from 1 to 59"):
+            leave_one_out(X, y, ks=ks)
 
 
 def test_singletons_are_left_out_of_measures_but_not_of_errors():

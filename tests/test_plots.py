@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from rankspace import MLR, Euclidean, LinearMetric
+from rankspace import LMNN, MLR, Euclidean, LinearMetric
 from rankspace.datasets import load_wine
 
 matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed")
@@ -42,8 +42,9 @@ def test_the_bounds_of_a_run():
 
 
 def test_what_has_no_bounds_is_refused():
-    with pytest.raises(ValueError, match=r"history_ of bounds, as a fitted MLR has: got Euclidean"):
-        ConvergenceDisplay.from_estimator(Euclidean())
+    for model in (Euclidean(), LMNN()):
+        with pytest.raises(ValueError, match=r"history_ of bounds, .*: got (Euclidean|LMNN)\(\)"):
+            ConvergenceDisplay.from_estimator(model)
 
 
 def test_the_spectrum_of_a_metric():

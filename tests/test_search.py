@@ -239,7 +239,9 @@ def test_reranking_a_shortlist_keeps_its_items_and_names():
         ([[0]], "a list for each of 2 queries: got 1"),
         ([[0], [6]], "item numbers from 0 to 5: got 0 to 6"),
         ([[0], [-1]], "item numbers from 0 to 5: got -1 to 0"),
-        ([[0.5], [1.0]], "item numbers from 0 to 5: got 0.5 to 1.0 of type float64"),
+        ([[0.5], [1]], r"item numbers for each query: got an array of float64 of shape \(1,\)"),
+        ([["a"], [1]], r"item numbers for each query: got an array of <U1"),
+        ([[[0]], [1]], r"got an array of int64 of shape \(1, 1\)"),
     ],
 )
 def test_reranking_refuses_bad_candidates(candidates, message):

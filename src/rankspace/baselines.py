@@ -71,6 +71,12 @@ class _PairLearner(BaseRanker):
         # The scale of standardised features, from which both methods were made to start.
         start = np.sqrt(2 * d) * np.eye(d)
         found = loss.minimise(self._row_loss(loss), start, tol=self.tol, max_iter=self.max_iter)
+        if not found.converged:
+            warnings.warn(
+                f"{type(self).__name__} stopped after {self.max_iter} steps while its loss still "
+                f"fell by more than tol={self.tol} of itself. Raise max_iter or tol.",
+                ConvergenceWarning, stacklevel=4,
+            )  # fmt: skip
         self.loss_, self.history_, self.n_iter_ = found.loss, found.losses, len(found.losses)
         components = (found.components / data.scale).astype(X.dtype)
         return LinearMetric(components, parameters={"method": type(self).__name__})

@@ -73,9 +73,10 @@ class MLR(BaseRanker):
     components_ : ndarray of shape (n_components, n_features)
         L with ``W = L'L``, on the data as given.
     objective_ : float
-        Objective of the answer, on scaled data.
+        Objective of the answer, on scaled data, before ``n_components`` cuts it; with
+        ``batch_size`` that of the last batch.
     gap_ : float
-        (Upper - lower bound) / C.
+        (Upper - lower bound) / C; with ``batch_size``, violation less slack of the last batch.
     n_iter_ : int
         Rounds.
     history_ : list of dict
@@ -165,6 +166,8 @@ class MLR(BaseRanker):
         check_choice(self.constraint, "constraint", ("psd", "diagonal"))
         check_choice(self.regularizer, "regularizer", ("trace", "frobenius"))
         check_choice(self.solver, "solver", ("admm", "subgradient"))
+        if self.solver == "subgradient" and self.batch_size is not None:
+            raise ValueError("batch_size needs solver='admm': the reference takes all queries.")
         if self.prior is not None and self.regularizer != "frobenius":
             raise ValueError("prior needs regularizer='frobenius': the trace pulls towards zero.")
 
@@ -173,13 +176,18 @@ class MLR(BaseRanker):
     def _solve(self, loss: RankingLoss, data: Scaled) -> SolverResult:
         self._cone = (PSDCone if self.constraint == "psd" else DiagonalCone)(data.X.shape[1])
         regularizer = self._regularizer(loss, data.scale)
-        start = regularizer.prior if self.regularizer == "frobenius" else 0 * self._cone.identity
+        start = self._first_point(regularizer)
         if self.solver == "subgradient":
             problem = PlaneProblem(self._cone, regularizer, self.C)
             return projected_subgradient(
                 self._plane(loss), problem, start, tol=self.tol, max_iter=self.max_iter
             )
         return self._cut(loss, PlaneProblem(self._cone, regularizer, self.C), start)
+
+    def _first_point(self, regularizer: Any) -> np.ndarray:
+        if self.regularizer == "frobenius":
+            return self._cone.project(regularizer.prior)
+        return 0 * self._cone.identity
 
     def _cut(self, loss: RankingLoss, problem: PlaneProblem, start: np.ndarray) -> SolverResult:
         if self.batch_size is None or self.batch_size >= loss.queries.size:
@@ -188,9 +196,11 @@ class MLR(BaseRanker):
                 callback=_log_round,
             )  # fmt: skip
         random = check_random_state(self.random_state)
+        weighed = loss.queries[loss.relevance.weights[loss.queries] > 0]
+        size = min(self.batch_size, weighed.size)
 
         def sampled_plane(W: np.ndarray) -> Plane:
-            sample = random.choice(loss.queries, self.batch_size, replace=False)
+            sample = random.choice(weighed, size, replace=False)
             return loss.plane(self._cone.components(W), np.sort(sample))
 
         return sampled_cutting_plane(
@@ -212,25 +222,22 @@ class MLR(BaseRanker):
         if isinstance(self.prior, str):
             check_choice(self.prior, "prior", ("identity",))
             return best_multiple(self._plane(loss), self._cone) * identity
-        d = len(identity)
-        W = np.asarray(self.prior, dtype=float)
-        if W.shape != (d, d) or not np.allclose(W, W.T):
-            raise ValueError(f"prior must be a symmetric matrix of size {d}: got shape {W.shape}.")
-        return self._cone.restrict(W) * scale**2
+        return self._cone.restrict(_mahalanobis_matrix(self.prior, len(identity))) * scale**2
 
     # ------------------------------------------------------------------ the answer
 
     def _warn(self, result: SolverResult) -> None:
-        if not result.converged and self.batch_size is None:
+        if not result.converged and np.isfinite(result.history[-1]["upper"]):
             warnings.warn(
                 f"{type(self).__name__} stopped after {result.n_iter} rounds with a gap of "
                 f"{result.gap:.3g}, above tol={self.tol}. Raise max_iter or tol.",
                 ConvergenceWarning, stacklevel=5,
             )  # fmt: skip
         if not result.W.any():
+            what = "the best metric" if result.converged else "the best metric found so far"
             warnings.warn(
-                f"the best metric at C={self.C} is zero, under which all items are equally near. "
-                "Use a larger C, or a prior.",
+                f"{what} at C={self.C} is zero, under which all items are equally near. Use a "
+                "larger C, or a prior.",
                 ConvergenceWarning, stacklevel=5,
             )  # fmt: skip
 
@@ -350,6 +357,22 @@ def _log_round(row: dict[str, float]) -> None:
     logger.info(
         "gap %.4f after %.1f s, %d constraints", row["gap"], row["seconds"], row["n_constraints"]
     )
+
+
+def _mahalanobis_matrix(prior: Any, d: int) -> np.ndarray:
+    """A prior as an array, or the error that says what is wrong with it."""
+    W = np.asarray(prior, dtype=float)
+    if W.shape != (d, d):
+        raise ValueError(f"prior must be a matrix of size {d} x {d}: got shape {W.shape}.")
+    if not np.isfinite(W).all() or not np.allclose(W, W.T):
+        raise ValueError("prior must be finite and symmetric: pass (W + W.T) / 2.")
+    least, largest = np.linalg.eigvalsh(W)[[0, -1]]
+    if least < -1e-8 * max(largest, 0):
+        raise ValueError(
+            f"prior must be positive semi-definite: its smallest eigenvalue is {least:.3g}. Pass "
+            "its projection, or get_mahalanobis_matrix() of a fitted estimator."
+        )
+    return W
 
 
 def check_oracle(measure: str) -> None:

@@ -10,13 +10,13 @@ from sklearn.utils import check_random_state
 from ._base import BaseRanker
 from ._held_out import choose_queries, hold_out
 from ._scaling import scale_data
-from ._solvers.admm import PlaneProblem, Trace
+from ._solvers.admm import PlaneProblem
 from ._solvers.cones import PSDCone
 from ._solvers.cutting_plane import cutting_plane
 from ._solvers.ranking_loss import RankingLoss
-from .measures import evaluate
+from .measures import evaluate, parse_measure
 from .metric import LinearMetric
-from .mlr import MLR, check_oracle
+from .mlr import MLR
 from .relevance import Relevance
 from .search import Index
 
@@ -38,6 +38,8 @@ class MLRCV(BaseRanker):
         What C is chosen by, any measure; ``measure`` by default.
     validation_fraction : float, default=0.2
         Share of the queries that is held out.
+    regularizer, prior
+        See `MLR`; the prior is regularised towards along the whole path.
     tol, max_iter, max_memory
         See `MLR`.
     random_state : int, RandomState or None, default=None
@@ -47,8 +49,10 @@ class MLRCV(BaseRanker):
     ----------
     C_ : float
         The chosen one.
+    Cs_ : ndarray of shape (n_Cs,)
+        The path, ascending.
     scores_ : ndarray of shape (n_Cs,)
-        Value of ``scoring`` at each C.
+        Value of ``scoring`` at each of ``Cs_``.
     metric_, components_, n_iter_
         As for `MLR`, of the model fitted on everything.
     model_ : MLR
@@ -76,6 +80,8 @@ class MLRCV(BaseRanker):
         measure: str = "map",
         scoring: str | None = None,
         validation_fraction: float = 0.2,
+        regularizer: str = "trace",
+        prior: Any = None,
         tol: float = 0.01,
         max_iter: int = 200,
         max_memory: int = 512,
@@ -85,6 +91,8 @@ class MLRCV(BaseRanker):
         self.measure = measure
         self.scoring = scoring
         self.validation_fraction = validation_fraction
+        self.regularizer = regularizer
+        self.prior = prior
         self.tol = tol
         self.max_iter = max_iter
         self.max_memory = max_memory
@@ -93,48 +101,54 @@ class MLRCV(BaseRanker):
     def _learn(
         self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
     ) -> LinearMetric:
-        check_oracle(self.measure)
-        Cs = np.sort(np.asarray(self.Cs, dtype=float))
-        if Cs.ndim != 1 or not Cs.size or Cs[0] <= 0:
-            raise ValueError(f"Cs must be positive numbers: got {self.Cs!r}.")
-        self.scores_ = self._walk(X, relevance, queries, Cs)
-        self.C_ = float(Cs[np.nanargmax(self.scores_)])
-        self.model_ = MLR(
-            self.C_, measure=self.measure, tol=self.tol, max_iter=self.max_iter,
-            max_memory=self.max_memory,
-        )  # fmt: skip
+        self.Cs_ = self._path()
+        self.model_ = self._model(self.Cs_[0])
+        self.model_._check_params()
+        larger_is_better = parse_measure(self.scoring or self.measure)[0].larger_is_better
+        self.scores_ = self._walk(X, relevance, queries)
+        best = np.nanargmax(self.scores_ if larger_is_better else -self.scores_)
+        self.C_ = float(self.Cs_[best])
+        self.model_ = self._model(self.C_)
         metric = self.model_._learn(X, relevance, queries)
         self.n_iter_ = self.model_.n_iter_
         return metric
 
-    def _walk(
-        self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None, Cs: np.ndarray
-    ) -> np.ndarray:
+    def _path(self) -> np.ndarray:
+        Cs = np.asarray(self.Cs, dtype=float)
+        if Cs.ndim != 1 or not Cs.size or not (Cs > 0).all() or not np.isfinite(Cs).all():
+            raise ValueError(f"Cs must be a list of positive numbers: got {self.Cs!r}.")
+        return np.sort(Cs)
+
+    def _model(self, C: float) -> MLR:
+        return MLR(
+            C, measure=self.measure, tol=self.tol, max_iter=self.max_iter,
+            regularizer=self.regularizer, prior=self.prior, max_memory=self.max_memory,
+        )  # fmt: skip
+
+    def _walk(self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None) -> np.ndarray:
         """Score of each C on the held-out queries."""
         split = hold_out(X, relevance, queries, *self._split(relevance))
         data = scale_data(split.X, split.relevance, split.queries)
         usable = np.flatnonzero(split.relevance.trainable)
         loss = RankingLoss(data.X, data.Q, split.relevance, self.measure, usable, self.max_memory)
-        return self._score_path(loss, Cs, data.scale, split.X, split.points, split.judged)
+        return self._score_path(loss, data.scale, split.X, split.points, split.judged)
 
     def _score_path(
-        self, loss: RankingLoss, Cs: np.ndarray, scale: float, items: np.ndarray,
-        points: np.ndarray, judged: Relevance,
+        self, loss: RankingLoss, scale: float, items: np.ndarray, points: np.ndarray,
+        judged: Relevance,
     ) -> np.ndarray:  # fmt: skip
-        scoring = self.scoring or self.measure
-        cone = PSDCone(items.shape[1])
-        W, problem, scores = 0 * cone.identity, PlaneProblem(cone, Trace(cone), Cs[0]), []
-        for C in Cs:
+        scoring, model = self.scoring or self.measure, self.model_
+        cone = model._cone = PSDCone(items.shape[1])
+        regularizer = model._regularizer(loss, scale)
+        W, scores = model._first_point(regularizer), []
+        problem = PlaneProblem(cone, regularizer, self.Cs_[0])
+        for C in self.Cs_:
             problem.raise_cap(C)
             W = cutting_plane(
-                lambda W: loss.plane(cone.components(W)), problem, W, tol=self.tol,
-                max_iter=self.max_iter,
-            ).W  # fmt: skip
-            metric = LinearMetric(cone.components(W) / scale)
-            blocks = Index(items, metric).blocks(points)
-            report = evaluate(blocks, judged, scoring)
-            sign = -1.0 if scoring in report.smaller_is_better else 1.0
-            scores.append(sign * report.means[scoring])
+                model._plane(loss), problem, W, tol=self.tol, max_iter=self.max_iter
+            ).W
+            blocks = Index(items, LinearMetric(cone.components(W) / scale)).blocks(points)
+            scores.append(evaluate(blocks, judged, scoring).means[scoring])
         return np.array(scores)
 
     def _split(self, relevance: Relevance) -> tuple[np.ndarray, np.ndarray]:

@@ -137,6 +137,11 @@ def leave_one_out(
     >>> round(report.means["knn-error@5"], 3)
     0.033
     """
+    if not len(ks) or not all(1 <= k < len(y) for k in ks):
+        raise ValueError(
+            f"ks must be numbers of neighbours from 1 to {len(y) - 1}, one less than the items: "
+            f"got {tuple(ks)}."
+        )
     relevance = Relevance.from_labels(y)
     labels, index = check_labels(y, "y"), Index(X, metric)
     points = np.asarray(X)[relevance.own_items]

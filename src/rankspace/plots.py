@@ -70,10 +70,12 @@ class ConvergenceDisplay:
         -------
         ConvergenceDisplay
         """
-        history = getattr(estimator, "history_", None)
-        if not history or "upper" not in history[0]:
+        history: Any = getattr(estimator, "history_", None)
+        row = history[0] if history else None
+        if not isinstance(row, dict) or not np.isfinite(row.get("upper", np.nan)):
             raise ValueError(
-                f"estimator must have a history_ of bounds, as a fitted MLR has: got {estimator!r}."
+                "estimator must have a history_ of bounds, as a fitted MLR without batch_size has "
+                f"(of an MLRCV its model_): got {estimator!r}."
             )
         return cls(history, name=type(estimator).__name__).plot(ax=ax)
 
@@ -196,7 +198,7 @@ def n_directions(spectrum: Any, mass: float = 0.95) -> int:
     >>> n_directions([3.0, 1.0, 0.0], 0.7)
     1
     """
-    sums = np.cumsum(np.asarray(spectrum, dtype=float))
+    sums = np.cumsum(np.append(np.asarray(spectrum, dtype=float), 0.0))
     return int(np.searchsorted(sums, (mass - 1e-12) * sums[-1]) + 1) if sums[-1] > 0 else 0
 
 

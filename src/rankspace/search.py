@@ -234,13 +234,17 @@ class Index:
             raise ValueError(
                 f"candidates must have a list for each of {n_queries} queries: got {len(lists)}."
             )
+        if any(row.ndim != 1 or row.dtype.kind not in "iu" for row in lists):
+            bad = next(row for row in lists if row.ndim != 1 or row.dtype.kind not in "iu")
+            raise ValueError(
+                "candidates must be a list of item numbers for each query: got an array of "
+                f"{bad.dtype} of shape {bad.shape}."
+            )
         items = np.concatenate(lists)
-        if items.dtype.kind not in "iu" or (
-            items.size and not 0 <= items.min() <= items.max() < self.n_items
-        ):
+        if items.size and not 0 <= items.min() <= items.max() < self.n_items:
             raise ValueError(
                 f"candidates must be item numbers from 0 to {self.n_items - 1}: got "
-                f"{items.min()} to {items.max()} of type {items.dtype}."
+                f"{items.min()} to {items.max()}."
             )
         return np.repeat(np.arange(n_queries), [row.size for row in lists]), items
 

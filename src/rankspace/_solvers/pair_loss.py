@@ -28,6 +28,7 @@ class Minimum(NamedTuple):
     components: np.ndarray
     loss: float
     losses: list[float]
+    converged: bool
 
 
 class PairLoss:
@@ -104,7 +105,9 @@ class PairLoss:
             callback=lambda intermediate_result: losses.append(float(intermediate_result.fun)),
             options={"maxiter": max_iter, "maxcor": 20, "ftol": tol, "gtol": 0.0},
         )  # fmt: skip
-        return Minimum(found.x.reshape(start.shape), float(found.fun), losses)
+        # A line search that finds nothing lower ends at a kink of the loss, as good as any.
+        converged = found.nit < max_iter
+        return Minimum(found.x.reshape(start.shape), float(found.fun), losses, converged)
 
 
 def _judged_states(relevance: Relevance) -> scipy.sparse.csr_array:

@@ -16,6 +16,7 @@ from .._threads import in_threads, n_threads
 from ..measures import parse_measure
 from ..relevance import Relevance
 
+LEAST_PAIRS = 10_000  # fewer are not worth a thread
 ORACLE_MEASURES = ("auc", "p", "knn", "map", "mrr", "ndcg", "ndcg-mlr")
 
 
@@ -95,7 +96,9 @@ class RankingLoss:
             size = max(1, min(256, entries // len(self.X)))
             return [queries[start : start + size] for start in range(0, queries.size, size)]
         assert self._lists is not None
-        ends = np.cumsum(np.diff(self._lists.indptr)[queries]) // max(entries, 1)
+        ends = np.cumsum(np.diff(self._lists.indptr)[queries])
+        share = -(-int(ends[-1]) // (4 * n_threads()))
+        ends //= max(1, min(entries, max(share, LEAST_PAIRS)))
         return np.split(queries, np.flatnonzero(np.diff(ends)) + 1)
 
     def local_step(self, block: np.ndarray, state: tuple[np.ndarray, ...]) -> Sums:

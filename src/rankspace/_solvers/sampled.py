@@ -24,12 +24,12 @@ def sampled_cutting_plane(
 
     Bounds of different samples do not bound the problem of all queries; they are not given.
     """
-    W, slack, n_inner = start, 0.0, 0
+    W, judged, slack, n_inner = start, start, 0.0, 0
     history: list[dict[str, float]] = []
     begin = time.perf_counter()
     converged = False
     for _ in range(max_iter):
-        plane = find_plane(W)
+        plane, judged = find_plane(W), W
         violation = max(0.0, plane.delta - float(np.sum(problem.cone.restrict(plane.psi) * W)))
         history.append(
             {
@@ -44,5 +44,5 @@ def sampled_cutting_plane(
         problem.add(plane.psi, plane.delta)
         inner = problem.solve(0.1 * tol * problem.C)
         W, slack, n_inner = inner.W, inner.slack, inner.n_iter
-    objective = problem.regularizer.value(W) + problem.C * history[-1]["violation"]
-    return SolverResult(W, objective, history[-1]["gap"], len(history), converged, history)
+    objective = problem.regularizer.value(judged) + problem.C * history[-1]["violation"]
+    return SolverResult(judged, objective, history[-1]["gap"], len(history), converged, history)

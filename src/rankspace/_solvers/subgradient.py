@@ -16,8 +16,8 @@ PATIENCE = 200
 class SubgradientProblem(PlaneProblem):
     """The inner problem by steps against the most violated plane, with backtracking.
 
-    The multipliers for the lower bound are the share of steps that each plane was the most violated
-    one, which tends to optimal ones.
+    The multipliers for the lower bound are the share of trials at which each plane was the most
+    violated one, which tends to optimal ones.
     """
 
     def solve(self, tolerance: float, max_iter: int = 5000) -> InnerResult:

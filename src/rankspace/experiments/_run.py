@@ -19,6 +19,7 @@ from .._text import PathLike
 from .._threads import n_threads
 from ._recipe import Recipe, load_recipe
 
+PROTOCOLS = ("knn", "matching", "noise", "toy")
 PACKAGES = ("rankspace", "numpy", "scipy", "scikit-learn", "numba")
 
 
@@ -44,6 +45,7 @@ class Outcome:
     notes: list[str] = field(default_factory=list)
     pictures: dict[str, Callable[[], Any]] = field(default_factory=dict)
     seconds: float = 0.0
+    n_kept: int = 0
 
     def __str__(self) -> str:
         parts = [f"{self.recipe.title} ({self.recipe.paper})"]
@@ -58,7 +60,8 @@ class Outcome:
         parts += [f"![{name}]({name}.svg)" for name in self.pictures]
         parts += self.notes
         changed = ", ".join(f"{key} = {value}" for key, value in self.recipe.options.items())
-        parts.append(f"Options: {changed}. Run in {self.seconds:,.0f} s with {_versions()}.")
+        kept = f", {self.n_kept} pieces kept from before" if self.n_kept else ""
+        parts.append(f"Options: {changed}. Run in {self.seconds:,.0f} s{kept}, {_versions()}.")
         return "\n\n".join(parts) + "\n"
 
     def to_dict(self) -> dict[str, Any]:
@@ -70,6 +73,7 @@ class Outcome:
             "tables": [table.to_dict() for table in self.tables],
             "notes": self.notes,
             "seconds": self.seconds,
+            "pieces_kept_from_before": self.n_kept,
             "versions": {name: version(name) for name in PACKAGES},
             "python": platform.python_version(),
         }
@@ -93,6 +97,7 @@ class Jobs:
         self, folder: Path, recipe: Recipe, n_jobs: int, progress: Callable[[float], Any]
     ) -> None:
         self.folder, self.recipe, self.n_jobs, self.progress = folder, recipe, n_jobs, progress
+        self.n_kept = 0
 
     def map(self, work: Callable[..., Any], pieces: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Results of ``work(*piece)`` in order, as JSON keeps them."""
@@ -101,6 +106,7 @@ class Jobs:
         self.folder.mkdir(parents=True, exist_ok=True)
         paths = [self.folder / f"{_digest(work, piece)}.json" for piece in pieces]
         missing = [i for i, path in enumerate(paths) if not path.is_file()]
+        self.n_kept += len(pieces) - len(missing)
         run = Parallel(n_jobs=self.n_jobs, return_as="generator_unordered")
         calls = (delayed(_keep)(paths[i], work, pieces[i]) for i in missing)
         for done, _ in enumerate(run(calls), start=len(pieces) - len(missing) + 1):
@@ -117,6 +123,15 @@ def _digest(work: Callable[..., Any], piece: tuple[Any, ...]) -> str:
     return hashlib.sha256(content.encode()).hexdigest()[:24]
 
 
+def _check_pictures() -> None:
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            "reproducing draws pictures: pip install 'rankspace[plot]' first."
+        ) from error
+
+
 def _versions() -> str:
     return ", ".join(f"{name} {version(name)}" for name in PACKAGES[1:])
 
@@ -131,7 +146,8 @@ def reproduce(
     """Run a recipe and write its tables and pictures.
 
     Pieces that are done are kept under ``folder/NAME/jobs``: a run that was stopped goes on, one
-    with other numbers starts anew.
+    with other numbers starts anew. They do not know which version of the code made them; after a
+    change of a learner, delete that folder.
 
     Parameters
     ----------
@@ -153,8 +169,18 @@ def reproduce(
     begin = time.perf_counter()
     home = Path(folder) / recipe.name
     jobs = Jobs(home / "jobs", recipe, n_jobs or n_threads(), progress)
+    if recipe.protocol not in PROTOCOLS:
+        raise ValueError(
+            f"protocol of recipe {recipe.name} must be one of {', '.join(PROTOCOLS)}: got "
+            f"{recipe.protocol!r}."
+        )
+    _check_pictures()
     protocol = import_module(f".{recipe.protocol}", __package__)
-    outcome = protocol.run(recipe, jobs)
+    try:
+        outcome = protocol.run(recipe, jobs)
+    except KeyError as error:
+        raise ValueError(f"recipe {recipe.name} lacks {error}.") from error
+    outcome.n_kept = jobs.n_kept
     outcome.seconds = time.perf_counter() - begin
     outcome.write(home)
     return outcome
