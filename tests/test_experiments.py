@@ -74,6 +74,19 @@ def test_table_2_in_small(tmp_path):
     assert (home / "dimensions.svg").read_text().startswith("<?xml")
 
 
+def test_methods_that_a_data_set_skips(tmp_path):
+    recipe = small_table()
+    (wine,) = recipe.content["datasets"]
+    content = {**recipe.content, "datasets": [wine, {**wine, "label": "WDBC", "name": "wdbc"}]}
+    content["datasets"][1]["skip"] = ["MLR-AUC"]
+    errors, sizes = reproduce(replace(recipe, content=content), tmp_path, n_jobs=1).tables
+    assert [row[0] for row in errors.rows] == [
+        "MLR-AUC, Wine", "Euclidean, Wine", "Euclidean, WDBC"
+    ]  # fmt: skip
+    assert sizes.rows[0][2] == "–"
+    assert (tmp_path / "mlr-table-2" / "dimensions.svg").is_file()
+
+
 def test_pieces_are_plain_nearest_neighbours_on_the_stated_splits():
     """Euclidean distance, redone with scikit-learn's classifier; k = 1 knows no tied votes."""
     options = {"test_size": 0.2, "folds": 3, "votes": [1]}

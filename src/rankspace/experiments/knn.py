@@ -21,6 +21,9 @@ from ._methods import fit_metric, settings
 from ._recipe import Recipe
 from ._run import Jobs, Outcome, Table
 
+# What a recipe says of a data set that does not change a piece of it.
+APART = ("label", "grids", "skip")
+
 
 class Part(NamedTuple):
     """Some rows and their classes."""
@@ -45,7 +48,9 @@ def run(recipe: Recipe, jobs: Jobs) -> Outcome:
     options = {key: recipe.options[key] for key in ("test_size", "folds", "votes")}
     pieces, places = [], []
     for data, method in itertools.product(sets, methods):
-        core = {key: value for key, value in data.items() if key not in ("label", "grids")}
+        if method["label"] in data.get("skip", []):
+            continue
+        core = {key: value for key, value in data.items() if key not in APART}
         n_splits = 1 if data.get("published_split") else recipe.options["n_splits"]
         for split, setting in itertools.product(range(n_splits), settings(method, data)):
             pieces.append((core, method["estimator"], setting, split, options))
@@ -195,12 +200,19 @@ def _outcome(
     recipe: Recipe, sets: Sequence[str], cells: Mapping[tuple[str, str], Cell], notes: list[str]
 ) -> Outcome:
     labels = list(dict.fromkeys(label for label, _ in cells))
-    rows = [cells[label, data].row(f"{label}, {data}") for label in labels for data in sets]
-    sizes = {label: [cells[label, data].dimensions for data in sets] for label in labels}
+    rows = [cells[k].row(", ".join(k)) for k in itertools.product(labels, sets) if k in cells]
+    sizes = {
+        label: [cells[label, s].dimensions if (label, s) in cells else np.nan for s in sets]
+        for label in labels
+    }
     title = "Dimensions that hold 95 % of the spectral mass"
     tables = [
         Table("k-NN error in %", HEADER, rows),
-        Table(title, ["method", *sets], [(k, *(f"{v:.1f}" for v in sizes[k])) for k in labels]),
+        Table(title, ["method", *sets], [(k, *(_shown(v) for v in sizes[k])) for k in labels]),
     ]
     picture = {"dimensions": lambda: grouped_bars(sets, sizes, title.lower(), log=True)}
     return Outcome(recipe, tables, [*NOTES, *notes], picture)
+
+
+def _shown(size: float) -> str:
+    return f"{size:.1f}" if np.isfinite(size) else "–"
