@@ -18,6 +18,9 @@ run() { # name, interpreter, packages
     "$python" -m venv ".venv-$name"
     ".venv-$name/bin/python" -m pip install --quiet --disable-pip-version-check "$wheel" "$@" \
         pytest pytest-xdist hypothesis pytrec-eval-terrier pandas polars
+    # A wheel of the same version may stand there from before.
+    ".venv-$name/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps \
+        --force-reinstall "$wheel"
     echo "== $name: $(".venv-$name/bin/python" -c 'import sys, sklearn, numpy, numba
 print("Python", sys.version.split()[0], "scikit-learn", sklearn.__version__,
       "numpy", numpy.__version__, "numba", numba.__version__)')"
