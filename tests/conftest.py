@@ -5,11 +5,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_wine
+from sklearn.preprocessing import scale
 
 
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)
+
+
+@pytest.fixture(scope="session")
+def wine():
+    """Wines of three classes on standardised features."""
+    X, y = load_wine(return_X_y=True)
+    return scale(X), y
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from scipy.optimize import check_grad
-from sklearn.datasets import load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -21,12 +20,6 @@ AVERAGE_PRECISION = next(k for k in KERNELS if k.py_func.__name__ == "average_pr
 @parametrize_with_checks([LMNN(max_iter=20), MLCC(max_iter=20), SVMMAP(max_iter=20)])
 def test_scikit_learn_conventions(estimator, check):
     check(estimator)
-
-
-@pytest.fixture(scope="module")
-def wine():
-    X, y = load_wine(return_X_y=True)
-    return (X - X.mean(axis=0)) / X.std(axis=0), y
 
 
 def overlapping(seed, n=12, d=3):

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_wine
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rankspace import ITML, LORETA, OASIS, BilinearMetric, Euclidean, Relevance
@@ -14,12 +13,6 @@ from rankspace.baselines_online import draw_triplets, move_against
 @parametrize_with_checks([ITML(n_pairs=100, max_iter=20)])
 def test_scikit_learn_conventions(estimator, check):
     check(estimator)
-
-
-@pytest.fixture(scope="module")
-def wine():
-    X, y = load_wine(return_X_y=True)
-    return (X - X.mean(axis=0)) / X.std(axis=0), y
 
 
 def test_triplets_are_of_a_query_something_relevant_and_something_not(wine):

@@ -29,12 +29,6 @@ def test_scikit_learn_conventions(estimator, check):
 
 
 @pytest.fixture(scope="module")
-def wine():
-    X, y = load_wine(return_X_y=True)
-    return (X - X.mean(axis=0)) / X.std(axis=0), y
-
-
-@pytest.fixture(scope="module")
 def digits():
     return load_digits(return_X_y=True)
 

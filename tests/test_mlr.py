@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.datasets import load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -25,12 +24,6 @@ ALL = ["auc", "p@3", "knn@3", "map", "mrr", "ndcg@3", "ndcg", "ndcg-mlr@3", "ndc
 @parametrize_with_checks([MLR(max_iter=20), MLRCV((10, 1000), max_iter=20), RobustMLR(max_iter=20)])
 def test_scikit_learn_conventions(estimator, check):
     check(estimator)
-
-
-@pytest.fixture(scope="module")
-def wine():
-    X, y = load_wine(return_X_y=True)
-    return (X - X.mean(axis=0)) / X.std(axis=0), y
 
 
 def small_problem(seed):

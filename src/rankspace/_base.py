@@ -153,11 +153,11 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         queries = check_array(
             queries, dtype=FLOATS, input_name="queries", accept_sparse=self._formats
         )
-        if queries.shape[0] != relevance.n_queries:
+        n_rows = queries.shape[0]
+        if n_rows != relevance.n_queries:
             raise ValueError(
-                "queries must have one row for each query of relevance: got "
-                f"{queries.shape[0]} rows "
-                f"and {relevance.n_queries} queries."
+                f"queries must have one row for each query of relevance: got {n_rows} rows and "
+                f"{relevance.n_queries} queries."
             )
         return queries
 
@@ -274,9 +274,9 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         own = relevance.own_items
         if relevance.counts_background:
             return evaluate(index.blocks(points, own_items=own), relevance, measures)
-        judged = relevance.judged_lists()
-        lists = np.split(judged.indices, judged.indptr[1:-1])
-        return evaluate(index.rerank(points, lists, own_items=own), relevance, measures)
+        table = relevance.judged_lists()
+        judged = np.split(table.indices, table.indptr[1:-1])
+        return evaluate(index.rerank(points, judged, own_items=own), relevance, measures)
 
     # ------------------------------------------------------------------ the metric
 
