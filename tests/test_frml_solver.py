@@ -11,16 +11,17 @@ from rankspace._kernels.warp import (
     draw_candidates,
     draw_positives,
     draws_until,
-    find_violators,
     item_outside,
     list_violators,
     uniform,
 )
 from rankspace._solvers import warp, warp_descent
-from rankspace._solvers.factors import Points
+from rankspace._solvers.embeddings import AllItems
+from rankspace._solvers.factors import DenseFactor, Points
 from rankspace._solvers.riemannian import retract
 from rankspace._solvers.warp import nearest_positives, rank_weights, sampling_of
 from rankspace._solvers.warp_descent import Descent, Options, Progress
+from rankspace._threads import Crew
 
 seeds = st.integers(0, 2**32)
 
@@ -119,11 +120,9 @@ def test_kernels_draw_by_that_law(gamma, k):
     relevance = Relevance.from_lists([[1]], n_items=52, query_rows=[0])
     sampling = sampling_of(relevance, "reciprocal", gamma, seed=3)
     n = 40_000
-    queries, pos = np.zeros(n, dtype=np.int64), np.ones(n, dtype=np.int64)
-    neg, draws = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-    find_violators(
-        3, 0, queries, np.zeros((n, 1)), pos, X, sampling.negatives, sampling.most_draws, neg, draws
-    )
+    points, one = Points(X, relevance.own_items, 52), np.ones((1, 1))
+    space = AllItems(points, DenseFactor(points, one, one), Crew())
+    queries, _, neg, draws = space.draw(sampling, 0, n)
     most, levels = max(1, 50 // gamma), rank_weights("reciprocal", 50)
     counts = np.arange(1, most + 1)
     expected = np.sum((k / 50) * (1 - k / 50) ** (counts - 1) * levels[50 // counts]) / levels[50]
@@ -163,6 +162,7 @@ def test_rank_weights_are_sums_of_their_steps(weights):
     np.testing.assert_allclose(rank_weights(weights, 9), expected)
 
 
+@settings(deadline=None)
 @given(st.sets(st.integers(0, 19)), st.data())
 def test_items_outside_a_row(excluded, data):
     others = sorted(set(range(20)) - excluded)
@@ -224,8 +224,9 @@ def test_violators_are_listed_in_full(name, listed, monkeypatch, rng):
     negatives = sampling_of(relevance, "reciprocal", 1, seed=0).negatives
     X, query, found = rng.normal(size=(10, 3)), rng.normal(size=3), np.empty(10, dtype=np.int64)
     near = np.sum((X - query) ** 2, axis=1) < 4
+    products, squares = -2 * X @ query, np.sum(X**2, axis=1)
     for q in range(relevance.n_queries):
-        count = list_violators(q, query, X, negatives, 4.0, found)
+        count = list_violators(q, products, squares, 4.0 - query @ query, negatives, found)
         expected = [i for i in relevance.irrelevant(q) if near[i]]
         assert found[:count].tolist() == expected
 
@@ -358,11 +359,11 @@ def test_threads_do_not_change_the_answer(monkeypatch):
 
     X, relevance, F = problem(n=300)
     monkeypatch.setattr(factors, "BLOCK", 64)
-    monkeypatch.setattr(embeddings, "WORTH_A_THREAD", -1)
+    monkeypatch.setattr(embeddings, "MOST_TOGETHER", 5)
+    monkeypatch.setattr(_threads, "WORTH_THREADS", 0)
     found = {}
     for n in (1, 3):
         monkeypatch.setattr(_threads, "n_threads", lambda n=n: n)
-        monkeypatch.setattr(embeddings, "n_threads", lambda n=n: n)
         for way in ("all", "gram"):
             found[n, way] = descend(X, relevance, F, 640, way, monkeypatch, gamma=1)[0].F
     np.testing.assert_array_equal(found[1, "all"], found[3, "all"])

@@ -53,15 +53,18 @@ def in_threads(
             yield from results
 
 
+WORTH_THREADS = 5e7  # flops of a round of work, below which handing it over takes longer
+
+
 class Crew:
-    """Threads that stay for many small rounds of work; none are started for a single part."""
+    """Threads that stay for many rounds of work; none are started while all rounds are small."""
 
     def __init__(self) -> None:
         self._pool: ThreadPoolExecutor | None = None
 
-    def each(self, work: Callable[[Part], None], parts: Sequence[Part]) -> None:
+    def each(self, work: Callable[[Part], None], parts: Sequence[Part], flops: float) -> None:
         """Do all parts; each must write where no other does."""
-        if len(parts) == 1 or n_threads() == 1:
+        if flops < WORTH_THREADS or len(parts) == 1 or n_threads() == 1:
             for part in parts:
                 work(part)
             return

@@ -1,5 +1,6 @@
 """Low-rank changes of tall matrices, in place."""
 
+import numpy as np
 from numba import njit
 
 
@@ -28,3 +29,15 @@ def subtract_rows(matrix, left, right, out):
         a, b = left[i], right[i]
         for j in range(matrix.shape[1]):
             out[i, j] = matrix[a, j] - matrix[b, j]
+
+
+@njit(cache=True, nogil=True)
+def difference_products(products, left, right):
+    """Inner products of the differences ``left[i]`` minus ``right[i]``, from those of points."""
+    out = np.empty((left.size, left.size))
+    for i in range(left.size):
+        a, b = products[left[i]], products[right[i]]
+        for j in range(i + 1):
+            out[i, j] = a[left[j]] - a[right[j]] - b[left[j]] + b[right[j]]
+            out[j, i] = out[i, j]
+    return out

@@ -9,7 +9,7 @@ from numba import njit
 
 POSITIVE, COLUMN = 0, 1  # numbers of the draws that are no negatives
 FIRST_NEGATIVE = 2
-LOOKS_PER_DRAW = 16  # items looked through in the time of one random draw
+FEWEST_DRAWS, LOOKS_PER_DRAW = 4, 64  # random ones, before all items are looked through
 
 
 @njit(cache=True, nogil=True)
@@ -135,22 +135,49 @@ def squared_distance(a, B, row, limit):
 
 
 @njit(cache=True, nogil=True)
-def list_violators(q, query, X, negatives, limit, found):
-    """Write the irrelevant items nearer than the limit, ascending; returns how many there are."""
+def draw_some(seed, first, queries, Q, pos, X, negatives, most_draws, limits, neg, draws):
+    """Draw irrelevant items until one is less than 1 farther than the relevant one.
+
+    Q: (n_triplets, m) embedded queries; X: (n_items, m) embedded items; pos: the relevant item of
+    each triplet. Writes the distance that must be kept, the violator or -1, and the number of
+    draws, at most a sixty-fourth of the items: looking through all is no dearer, see `draw_on`.
+    """
+    items, outside = negatives[2], negatives[5]
+    few = max(X.shape[0] // LOOKS_PER_DRAW, FEWEST_DRAWS)
+    for t in range(queries.size):
+        limits[t] = 1.0 + squared_distance(Q[t], X, pos[t], np.inf)
+        begin, end, count, own = irrelevant_of(queries[t], negatives)
+        neg[t] = -1
+        for j in range(min(most_draws[queries[t]], few)):
+            u = uniform(seed, first + t, FIRST_NEGATIVE + j)
+            item = draw_negative(u, items, outside, begin, end, count, own)
+            draws[t] = j + 1
+            if squared_distance(Q[t], X, item, limits[t]) < limits[t]:
+                neg[t] = item
+                break
+
+
+@njit(cache=True, nogil=True)
+def list_violators(q, products, squares, limit, negatives, found):
+    """Write the irrelevant items nearer than the limit, ascending; returns how many there are.
+
+    Distances, less the square of the query, are ``products + squares``.
+    """
     items, outside = negatives[2], negatives[5]
     first, last, _, own = irrelevant_of(q, negatives)
-    found_so_far, at = 0, first
-    for i in range(X.shape[0] if outside else last - first):
+    n_found, at = 0, first
+    for i in range(squares.size if outside else last - first):
         item = i if outside else items[first + i]
+        if not products[item] + squares[item] < limit or item == own:
+            continue
         if outside:
             while at < last and items[at] < item:
                 at += 1
             if at < last and items[at] == item:
                 continue
-        if item != own and squared_distance(query, X, item, limit) < limit:
-            found[found_so_far] = item
-            found_so_far += 1
-    return found_so_far
+        found[n_found] = item
+        n_found += 1
+    return n_found
 
 
 @njit(cache=True, nogil=True)
@@ -162,47 +189,28 @@ def draws_until(u, share):
 
 
 @njit(cache=True, nogil=True)
-def find_violator(seed, triplet, q, query, limit, X, negatives, most, found):
-    """An irrelevant item nearer than the limit, or -1, and the number of draws that found it.
+def draw_on(
+    seed, first, triplets, queries, products, squares, limits, negatives, most_draws, neg, draws
+):
+    """Violators of triplets that have drawn in vain, from the distances of all items.
 
-    Looking through all items costs about as much as drawing a sixteenth of them. After so many
-    draws in vain it is done: what is left of the number of draws is geometric, and each violator as
-    likely, so the law is that of drawing on.
+    products: (triplets, items), -2 times the inner products; squares: squared lengths of the items;
+    limits: of the distances less the squared length of the query. What is left of the number of
+    draws is geometric, and each violator as likely, so the law is that of drawing on.
     """
-    items, outside = negatives[2], negatives[5]
-    first, last, count, own = irrelevant_of(q, negatives)
-    drawn = min(most, max(count // LOOKS_PER_DRAW, 1))
-    for j in range(drawn):
-        u = uniform(seed, triplet, FIRST_NEGATIVE + j)
-        item = draw_negative(u, items, outside, first, last, count, own)
-        if squared_distance(query, X, item, limit) < limit:
-            return item, j + 1
-    if drawn == most:
-        return -1, most
-    n_violators = list_violators(q, query, X, negatives, limit, found)
-    if n_violators == 0:
-        return -1, most
-    u = uniform(seed, triplet, FIRST_NEGATIVE + drawn)
-    more = draws_until(u, n_violators / count)
-    if drawn + more > most:
-        return -1, most
-    u = uniform(seed, triplet, FIRST_NEGATIVE + drawn + 1)
-    return found[np.int64(u * n_violators)], drawn + np.int64(more)
-
-
-@njit(cache=True, nogil=True)
-def find_violators(seed, first, queries, Q, pos, X, negatives, most_draws, neg, draws):
-    """Draw irrelevant items until one is less than 1 farther than the relevant one.
-
-    Q: (n_triplets, m) embedded queries; X: (n_items, m) embedded items; pos: the relevant item of
-    each triplet. Writes the violator, or -1, and the number of draws.
-    """
-    found = np.empty(X.shape[0], dtype=np.int64)
-    for t in range(queries.size):
-        limit = 1.0 + squared_distance(Q[t], X, pos[t], np.inf)
-        neg[t], draws[t] = find_violator(
-            seed, first + t, queries[t], Q[t], limit, X, negatives, most_draws[queries[t]], found
-        )
+    found = np.empty(squares.size, dtype=np.int64)
+    for row in range(triplets.size):
+        t = triplets[row]
+        q = queries[t]
+        n_violators = list_violators(q, products[row], squares, limits[t], negatives, found)
+        drawn, draws[t] = draws[t], most_draws[q]
+        if n_violators == 0:
+            continue
+        u = uniform(seed, first + t, FIRST_NEGATIVE + drawn)
+        more = draws_until(u, n_violators / irrelevant_of(q, negatives)[2])
+        if drawn + more <= most_draws[q]:
+            u = uniform(seed, first + t, FIRST_NEGATIVE + drawn + 1)
+            neg[t], draws[t] = found[np.int64(u * n_violators)], drawn + np.int64(more)
 
 
 @njit(cache=True, nogil=True)

@@ -13,13 +13,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._threads import Crew, n_threads
+from .._threads import Crew
 from .factors import DenseFactor, GramFactor, Points, ScaledFactor
 from .warp import Sampling
 
 FIRST_WIDTH, MOST_WIDTH = 4, 256  # candidates of a triplet that are looked at in one go
 SPARSE_COST = 8  # flops of a dense product in the time of one of a sparse
-WORTH_A_THREAD = 2000  # draws
+# Triplets whose items are looked through together, and distances held at a time by each thread.
+# Fixed, so that threads do not change how they round.
+MOST_TOGETHER, DISTANCES = 32, 2**20
 
 
 class Triplets(NamedTuple):
@@ -46,7 +48,6 @@ class AllItems:
 
     def __init__(self, points: Points, factor: DenseFactor | GramFactor, crew: Crew) -> None:
         self.points, self.factor, self.crew = points, factor, crew
-        self._last_draws = 0
         self._embed()
 
     def _embed(self) -> None:
@@ -59,7 +60,7 @@ class AllItems:
         def work(part: slice) -> None:
             self.embedded[part] = self.points.embed(F, part)
 
-        self.crew.each(work, self.points.blocks)
+        self.crew.each(work, self.points.blocks, 2.0 * self.points.matrix.size * F.shape[1])
 
     def rows(self, rows: np.ndarray) -> np.ndarray:
         """Embedded points."""
@@ -67,24 +68,42 @@ class AllItems:
 
     def draw(self, sampling: Sampling, first: int, size: int) -> Triplets:
         """Triplets with their violators."""
-        from .._kernels.warp import find_violators
+        from .._kernels.warp import draw_some
 
         batch = _begin(sampling, first, size)
         queries = self.embedded[self.points.query_rows[batch.queries]]
-        items = self.embedded[: self.points.n_items]
+        items, limits = self.embedded[: self.points.n_items], np.empty(size)
+        draw_some(
+            sampling.seed, first, batch.queries, queries, batch.pos, items, sampling.negatives,
+            sampling.most_draws, limits, batch.neg, batch.draws,
+        )  # fmt: skip
+        more = sampling.most_draws[batch.queries] > batch.draws
+        self._look_through(sampling, first, batch, queries, limits, (batch.neg < 0) & more)
+        return batch
 
-        def work(part: slice) -> None:
-            find_violators(
-                sampling.seed, first + part.start, batch.queries[part], queries[part],
-                batch.pos[part], items, sampling.negatives, sampling.most_draws, batch.neg[part],
-                batch.draws[part],
+    def _look_through(
+        self, sampling: Sampling, first: int, batch: Triplets, queries: np.ndarray,
+        limits: np.ndarray, waiting: np.ndarray,
+    ) -> None:  # fmt: skip
+        """Draw on where a few draws were in vain, with the distances of all items at hand."""
+        from .._kernels.warp import draw_on
+
+        items, triplets = self.embedded[: self.points.n_items], np.flatnonzero(waiting)
+        if not triplets.size:
+            return
+        squares = np.einsum("ij,ij->i", items, items)
+        limits = limits - np.einsum("ij,ij->i", queries, queries)
+
+        def work(part: np.ndarray) -> None:
+            products = (-2 * queries[part]) @ items.T
+            draw_on(
+                sampling.seed, first, part, batch.queries, products, squares, limits,
+                sampling.negatives, sampling.most_draws, batch.neg, batch.draws,
             )  # fmt: skip
 
-        n_parts = n_threads() if self._last_draws > WORTH_A_THREAD else 1
-        width = -(-size // n_parts)
-        self.crew.each(work, [slice(start, start + width) for start in range(0, size, width)])
-        self._last_draws = int(batch.draws.sum())
-        return batch
+        width = max(1, min(MOST_TOGETHER, DISTANCES // len(items)))
+        parts = [triplets[i : i + width] for i in range(0, triplets.size, width)]
+        self.crew.each(work, parts, 2.0 * items.size * triplets.size)
 
     def move(self, inner: np.ndarray, tail: np.ndarray) -> None:
         """Follow a step."""

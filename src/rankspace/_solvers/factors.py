@@ -14,10 +14,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.linalg.lapack import dgesv
 
 from .._threads import Crew
+from .riemannian import plus_identity
 
-BLOCK = 2048  # rows of a product; fixed, so that threads do not change how it rounds
+BLOCK = 512  # rows of a product; fixed, so that threads do not change how it rounds
 # Sum of the relative changes after which a scale is multiplied out: its condition is below 100.
 MOST_DRIFT = 2.0
 
@@ -93,11 +95,14 @@ class ScaledFactor:
 
     def __init__(self, points: Points, F: np.ndarray, start: np.ndarray) -> None:
         self.points, self.start = points, start
-        self._begin(F)
-
-    def _begin(self, F: np.ndarray) -> None:
         self.base, self.scale, self._drift = F.copy(), np.eye(F.shape[1]), 0.0
-        self._base_gram, self._base_cross = F.T @ F, self.start.T @ F
+        self._base_gram, self._base_cross = F.T @ F, start.T @ F
+
+    def _multiply_out(self) -> None:
+        """Let the scale be the identity again."""
+        self.base = self.base @ self.scale
+        self._base_gram, self._base_cross = self.gram, self.cross
+        self.scale, self._drift = np.eye(len(self.scale)), 0.0
 
     @property
     def matrix(self) -> np.ndarray:
@@ -128,14 +133,15 @@ class ScaledFactor:
     def move(self, inner: np.ndarray, tail: np.ndarray) -> None:
         """``F inner + V S tail``."""
         self.scale = self.scale @ inner
-        change = self._S @ np.linalg.solve(self.scale.T, tail.T).T
+        change = self._S @ dgesv(self.scale.T, tail.T)[2].T
         mixed = self._on_base().T @ change
         self._base_gram += mixed + mixed.T + change.T @ self._products @ change
         self._base_cross += self._on_start().T @ change
         self._add(change)
-        self._drift += float(np.linalg.norm(inner - np.eye(len(inner))))
+        moved = plus_identity(inner, -1.0)
+        self._drift += float(np.sqrt(np.vdot(moved, moved)))
         if self._drift > MOST_DRIFT:
-            self._begin(self.matrix)
+            self._multiply_out()
 
     def _on_base(self) -> np.ndarray:
         """``V' base``."""
@@ -151,6 +157,22 @@ class ScaledFactor:
         add_sparse_product(self._V.indptr, self._V.indices, self._V.data, change, self.base)
 
 
+class ProductTable(NamedTuple):
+    """All inner products of points, and the points embedded by the first factor."""
+
+    products: np.ndarray
+    started: np.ndarray
+
+    @classmethod
+    def of(cls, points: Points, start: np.ndarray) -> ProductTable:
+        """In blocks of rows, so that a sparse matrix needs no more memory than the table."""
+        products = np.empty((points.n, points.n), dtype=points.matrix.dtype)
+        for part in points.blocks:
+            rows = points.matrix[part] @ points.matrix.T
+            products[part] = rows.toarray() if points.is_sparse else rows
+        return cls(products, points.embed(start))
+
+
 class GramFactor(ScaledFactor):
     """A factor ``(F0 + X' weights) scale`` whose steps never look at the features.
 
@@ -159,21 +181,18 @@ class GramFactor(ScaledFactor):
     """
 
     def __init__(
-        self, points: Points, F: np.ndarray, start: np.ndarray, products: np.ndarray, crew: Crew
+        self, points: Points, F: np.ndarray, start: np.ndarray, table: ProductTable, crew: Crew
     ) -> None:
-        self.products, self.crew = products, crew
-        self._started = points.embed(start)
-        self._room = np.empty((0, points.n), dtype=products.dtype)
-        self.embedded = np.empty((points.n, F.shape[1]), dtype=points.matrix.dtype)
         super().__init__(points, F, start)
+        self.products, self._started, self.crew = table.products, table.started, crew
+        self.weights = np.zeros((points.n, F.shape[1]))
+        self._embedded_base = points.embed(F)
+        self.embedded = self._embedded_base.copy()
 
-    def _begin(self, F: np.ndarray) -> None:
-        super()._begin(F)
-        self.weights = np.zeros((self.points.n, F.shape[1]))
-        self._embedded_base = np.concatenate(
-            [self.points.embed(F, part) for part in self.points.blocks]
-        )
-        self.embedded[:] = self._embedded_base
+    def _multiply_out(self) -> None:
+        self.weights = self.weights @ self.scale
+        self._embedded_base[:] = self.embedded
+        super()._multiply_out()
 
     @property
     def matrix(self) -> np.ndarray:
@@ -186,14 +205,10 @@ class GramFactor(ScaledFactor):
 
     def pull(self, left: np.ndarray, right: np.ndarray, S: np.ndarray) -> np.ndarray:
         """``(V S)'(V S)``."""
-        from .._kernels.factors import subtract_rows
+        from .._kernels.factors import difference_products
 
         self._left, self._right, self._S = left, right, S
-        if len(self._room) < left.size:
-            self._room = np.empty((left.size, self.points.n), dtype=self.products.dtype)
-        self._by_points = self._room[: left.size]
-        subtract_rows(self.products, left, right, self._by_points)
-        self._products = self._by_points[:, left] - self._by_points[:, right]
+        self._products = difference_products(self.products, left, right)
         return S.T @ self._products @ S
 
     def _on_base(self) -> np.ndarray:
@@ -203,23 +218,19 @@ class GramFactor(ScaledFactor):
         return self._started[self._left] - self._started[self._right]
 
     def _add(self, change: np.ndarray) -> None:
-        from .._kernels.factors import add_rows
+        from .._kernels.factors import add_rows, subtract_rows
 
-        add_rows(self._left, self._right, change, self.weights)
+        left, right = self._left, self._right
+        add_rows(left, right, change, self.weights)
         dtype = self.embedded.dtype
         change, scale = change.astype(dtype), self.scale.astype(dtype)
 
         def work(part: slice) -> None:
-            self._embedded_base[part] += self._by_points[:, part].T @ change
-            np.matmul(self._embedded_base[part], scale, out=self.embedded[part])
+            base = self._embedded_base[part]
+            differences = np.empty((left.size, len(base)), dtype=dtype)
+            subtract_rows(self.products[:, part], left, right, differences)
+            base += differences.T @ change
+            np.matmul(base, scale, out=self.embedded[part])
 
-        self.crew.each(work, self.points.blocks)
-
-
-def inner_products(points: Points) -> np.ndarray:
-    """All inner products of points, in blocks of rows so that a sparse matrix needs no more."""
-    products = np.empty((points.n, points.n), dtype=points.matrix.dtype)
-    for part in points.blocks:
-        rows = points.matrix[part] @ points.matrix.T
-        products[part] = rows.toarray() if points.is_sparse else rows
-    return products
+        flops = 2.0 * self.embedded.size * (left.size + len(scale))
+        self.crew.each(work, self.points.blocks, flops)

@@ -22,8 +22,8 @@ DAMPING = 1e-9
 
 def relative_change(gram: np.ndarray, cross: np.ndarray, damping: float = 0.0) -> np.ndarray:
     """``A = F^+ V`` from ``F'F`` and ``F'V``."""
-    lifted = gram + damping * np.trace(gram) / len(gram) * np.eye(len(gram))
-    _, A, trouble = dposv(lifted, cross)
+    lifted = plus_identity(gram, damping * np.trace(gram) / len(gram))
+    _, A, trouble = dposv(lifted.T, cross, overwrite_a=True)
     if trouble:
         raise np.linalg.LinAlgError("the factor of the metric has lost its rank.")
     return A
@@ -31,8 +31,15 @@ def relative_change(gram: np.ndarray, cross: np.ndarray, damping: float = 0.0) -
 
 def second_order(Q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """What the retraction multiplies F and ``V diag(c) A'`` by."""
-    tail = np.eye(len(Q)) - Q / 2
+    tail = plus_identity(-0.5 * Q)
     return tail + 0.375 * (Q @ Q), tail
+
+
+def plus_identity(matrix: np.ndarray, factor: float = 1.0) -> np.ndarray:
+    """A matrix plus a multiple of the identity."""
+    total = matrix.copy()
+    total.reshape(-1)[:: len(matrix) + 1] += factor
+    return total
 
 
 def retract(F: np.ndarray, V: np.ndarray, c: np.ndarray) -> np.ndarray:

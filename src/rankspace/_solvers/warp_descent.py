@@ -9,13 +9,12 @@ the squared gradient norms (Ivgi, Hinder and Carmon 2023). Both are known from m
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from .._threads import Crew, single_products
 from .embeddings import AllItems, DrawnItems, Triplets, choose_way
-from .factors import DenseFactor, GramFactor, Points, ScaledFactor, inner_products
+from .factors import DenseFactor, GramFactor, Points, ProductTable, ScaledFactor
 from .riemannian import DAMPING, relative_change, second_order
 from .warp import Sampling
 
@@ -75,7 +74,7 @@ class Descent:
     points: Points
     sampling: Sampling
     options: Options
-    _products: Any = field(default=None, repr=False)
+    _table: ProductTable | None = field(default=None, repr=False)
 
     def run(self, progress: Progress, n_triplets: int) -> Tally:
         """Draw so many triplets, in whole batches, and take their steps."""
@@ -99,9 +98,9 @@ class Descent:
     def _space(self, progress: Progress, way: str, crew: Crew) -> AllItems | DrawnItems:
         points, F, start = self.points, progress.F, progress.start
         if way == "gram":
-            if self._products is None:
-                self._products = inner_products(points)
-            return AllItems(points, GramFactor(points, F, start, self._products, crew), crew)
+            if self._table is None:
+                self._table = ProductTable.of(points, start)
+            return AllItems(points, GramFactor(points, F, start, self._table, crew), crew)
         if points.is_sparse:
             return DrawnItems(points, ScaledFactor(points, F, start))
         factor = DenseFactor(points, F, start)
@@ -170,7 +169,7 @@ class Descent:
 
 def distance(gram: np.ndarray, cross: np.ndarray, start_norm: float) -> float:
     """``|W - W0|`` from ``F'F``, ``F0'F`` and ``|W0|``."""
-    square = np.sum(gram**2) - 2 * np.sum(cross**2) + start_norm**2
+    square = np.vdot(gram, gram) - 2 * np.vdot(cross, cross) + start_norm**2
     return float(np.sqrt(max(square, 0.0)))
 
 
@@ -189,7 +188,8 @@ def squared_norm(G: np.ndarray, Q: np.ndarray, own: np.ndarray, pulled: np.ndarr
     the diagonal ``own``.
     """
     inside = Q @ G
-    mixed = inside * own
-    both = pulled + mixed + mixed.T + own[:, None] * G * own
-    inside = inside + own[:, None] * G
-    return max(float(2 * np.sum(both * G) - np.sum(inside * inside.T)), 0.0)
+    if own.any():
+        mixed = inside * own
+        pulled = pulled + mixed + mixed.T + own[:, None] * G * own
+        inside = inside + own[:, None] * G
+    return max(float(2 * np.vdot(pulled, G) - np.vdot(inside, inside.T)), 0.0)
