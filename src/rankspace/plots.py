@@ -259,3 +259,34 @@ def panels(views: Mapping[str, Any], labels: Any) -> Any:
         ax.set(xlim=middle[0] + 1.1 * half * np.array([-1, 1]))
         ax.set(ylim=middle[1] + 1.1 * half * np.array([-1, 1]))
     return figure
+
+
+def curves(
+    views: Mapping[str, Mapping[str, tuple[Sequence[float], Sequence[float]]]],
+    x_name: str,
+    *,
+    log: Sequence[str] = (),
+) -> Any:
+    """Lines in panels side by side, a colour for each name.
+
+    Parameters
+    ----------
+    views : mapping of str to mapping of str to pair of sequences
+        For each panel, by what it shows, the abscissas and ordinates of each line.
+    x_name : str
+        Name of the other axis.
+    log : sequence of str, optional
+        Panels whose upward axis is logarithmic.
+
+    Returns
+    -------
+    matplotlib figure
+    """
+    figure = _figure(len(views), (3.2 * len(views) + 1.8, 3.2))
+    for ax, (title, lines) in zip(figure.axes, views.items(), strict=True):
+        for name, (x, y) in lines.items():
+            ax.plot(x, y, ".-", label=name)
+        ax.set(title=title, xlabel=x_name, yscale="log" if title in log else "linear")
+    handles, names = figure.axes[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside right upper", fontsize="small")
+    return figure

@@ -1,16 +1,31 @@
-"""Methods by name, and every setting of their grids."""
+"""Data sets at hand, methods by name, and every setting of their grids."""
 
 from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
 from .._base import BaseRanker
+from ..datasets import open_dataset
 from ..metric import LinearMetric
+
+
+def at_hand(sets: Sequence[Mapping[str, Any]]) -> tuple[list[Mapping[str, Any]], list[str]]:
+    """Data sets whose files are there, and a remark on each of the others."""
+    kept, notes = [], []
+    for data in sets:
+        try:
+            open_dataset(data["name"])
+            kept.append(data)
+        except FileNotFoundError as error:
+            notes.append(f"Left out: {data['label']}. {error}")
+    if not kept:
+        raise FileNotFoundError(" ".join(notes))
+    return kept, notes
 
 
 def settings(method: Mapping[str, Any], data: Mapping[str, Any]) -> list[dict[str, Any]]:

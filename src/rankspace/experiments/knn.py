@@ -17,7 +17,7 @@ from ..datasets import open_dataset
 from ..neighbors import knn_error
 from ..plots import grouped_bars, n_directions
 from ..search import Index
-from ._methods import fit_metric, settings
+from ._methods import at_hand, fit_metric, settings
 from ._recipe import Recipe
 from ._run import Jobs, Outcome, Table
 
@@ -42,7 +42,7 @@ class Part(NamedTuple):
 
 def run(recipe: Recipe, jobs: Jobs) -> Outcome:
     """Errors of all methods on all data sets that are at hand."""
-    sets, notes = _at_hand(recipe.content["datasets"])
+    sets, notes = at_hand(recipe.content["datasets"])
     methods = recipe.content["methods"]
     # What a piece depends on, so that others stay good when the recipe grows.
     options = {key: recipe.options[key] for key in ("test_size", "folds", "votes")}
@@ -66,19 +66,6 @@ def run(recipe: Recipe, jobs: Jobs) -> Outcome:
     table = {key: _cell(key, splits, recipe) for key, splits in cells.items()}
     notes = [*recipe.content.get("notes", []), *notes]
     return _outcome(recipe, [data["label"] for data in sets], table, notes)
-
-
-def _at_hand(sets: Sequence[Mapping[str, Any]]) -> tuple[list[Mapping[str, Any]], list[str]]:
-    kept, notes = [], []
-    for data in sets:
-        try:
-            open_dataset(data["name"])
-            kept.append(data)
-        except FileNotFoundError as error:
-            notes.append(f"Left out: {data['label']}. {error}")
-    if not kept:
-        raise FileNotFoundError(" ".join(notes))
-    return kept, notes
 
 
 # ---------------------------------------------------------------------- one piece
