@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _table import publish
+from _table import best_seconds, publish
 
 from rankspace import Relevance
 from rankspace._solvers.factors import Points
@@ -38,17 +37,6 @@ def problem(n: int, d: int) -> tuple[np.ndarray, Relevance]:
     y = rng.integers(0, 10, n)
     X = rng.normal(size=(n, d)) + rng.normal(size=(10, d))[y] * 4 / np.sqrt(d)
     return (X - X.mean(axis=0)) / np.sqrt(2 * X.var(axis=0).sum()), Relevance.from_labels(y)
-
-
-def best(work: Callable[[], None], repeats: int) -> float:
-    """Seconds of the fastest of some calls after the first."""
-    work()
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    return min(times)
 
 
 def product_seconds(way: str, n: int, d: int, m: int, draws: float, looked: float) -> float:
@@ -74,7 +62,7 @@ def product_seconds(way: str, n: int, d: int, m: int, draws: float, looked: floa
         pulled @ small
 
     with single_products():
-        return best(step, 50)
+        return best_seconds(step, 50)
 
 
 def row(n: int, d: int, m: int, gamma: float, twin: bool = False) -> list[Any]:
@@ -91,7 +79,7 @@ def row(n: int, d: int, m: int, gamma: float, twin: bool = False) -> list[Any]:
         last[:] = [deepcopy(progress)]
         last.append(descent.run(last[0], TIMED))
 
-    seconds = best(descend, 3) / TIMED
+    seconds = best_seconds(descend, 3) / TIMED
     tally = last[1]
     draws = tally.draws / TIMED
     space = descent._space(progress, tally.way, Crew())

@@ -10,7 +10,9 @@ from rankspace._solvers.warp_descent import Progress
 from rankspace.baselines_online import draw_triplets, move_against
 
 
-@parametrize_with_checks([ITML(n_pairs=100, max_iter=20)])
+@parametrize_with_checks(
+    [ITML(n_pairs=100, max_iter=20), OASIS(n_triplets=500), LORETA(2, n_triplets=500)]
+)
 def test_scikit_learn_conventions(estimator, check):
     check(estimator)
 
