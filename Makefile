@@ -3,7 +3,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 # The data folder beside a checkout, where there is one.
 export RANKSPACE_DATA ?= $(wildcard $(abspath ../shared/data))
-# Slower, or in need of the data folder: make benchmarks BENCHMARKS="certify covertype frml mlr"
+# Slower, or in need of the data folder: make benchmarks BENCHMARKS="certify covertype frml mlr ..."
 BENCHMARKS ?= evaluate imports letor oracles search
 SOURCES := pyproject.toml $(shell find src -name '*.py' -o -name py.typed)
 

@@ -79,7 +79,7 @@ def row(n: int, d: int, m: int, gamma: float, twin: bool = False) -> list[Any]:
         last[:] = [deepcopy(progress)]
         last.append(descent.run(last[0], TIMED))
 
-    seconds = best_seconds(descend, 3) / TIMED
+    seconds = best_seconds(descend, 7) / TIMED
     tally = last[1]
     draws = tally.draws / TIMED
     space = descent._space(progress, tally.way, Crew())
