@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .baselines import LMNN, MLCC, SVMMAP, Euclidean
     from .baselines_online import ITML, LORETA, OASIS
     from .frml import FRML
+    from .listwise import ListwiseMap
     from .measures import Comparison, Report, compare, evaluate
     from .metric import BilinearMetric, LinearMetric, load_metric
     from .mlr import MLR, RobustMLR
@@ -37,6 +38,7 @@ __all__ = [
     "Euclidean",
     "Index",
     "LinearMetric",
+    "ListwiseMap",
     "Ranking",
     "Relevance",
     "Report",
@@ -67,6 +69,7 @@ _HOMES = {
     "Euclidean": "baselines",
     "Index": "search",
     "LinearMetric": "metric",
+    "ListwiseMap": "listwise",
     "Ranking": "ranking",
     "Relevance": "relevance",
     "Report": "results",

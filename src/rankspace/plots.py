@@ -262,7 +262,7 @@ def panels(views: Mapping[str, Any], labels: Any) -> Any:
 
 
 def curves(
-    views: Mapping[str, Mapping[str, tuple[Sequence[float], Sequence[float]]]],
+    views: Mapping[str, Mapping[str, tuple[Any, Any]]],
     x_name: str,
     *,
     log: Sequence[str] = (),
@@ -271,7 +271,7 @@ def curves(
 
     Parameters
     ----------
-    views : mapping of str to mapping of str to pair of sequences
+    views : mapping of str to mapping of str to pair of array-likes
         For each panel, by what it shows, the abscissas and ordinates of each line.
     x_name : str
         Name of the other axis.

@@ -7,7 +7,7 @@ gradient by W is the sum of ``A[q, x] (q - x)(q - x)'``, four matrix products a 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import scipy.optimize
@@ -45,13 +45,20 @@ class PairLoss:
     """
 
     def __init__(self, X: np.ndarray, Q: np.ndarray, relevance: Relevance, max_memory: int) -> None:
-        self.X, self.Q, self.relevance = X, Q, relevance
+        self.X, self.Q, self.relevance, self.max_memory = X, Q, relevance, max_memory
         self._weights = relevance.weights / relevance.weights.sum()
         self._judged = _judged_states(relevance)
         entries = max_memory * 2**20 // (64 * n_threads())
         size = max(1, min(512, entries // len(X)))
         numbers = np.arange(relevance.n_queries)
         self.blocks = [numbers[at : at + size] for at in range(0, numbers.size, size)]
+
+    def thinned(self, n_queries: int) -> Self:
+        """The loss of so many queries at most, spread evenly over all."""
+        n = self.relevance.n_queries
+        chosen = np.unique(np.linspace(0, n - 1, min(n, n_queries)).round().astype(int))
+        part = self.relevance.take_queries(chosen)
+        return type(self)(self.X, self.Q[chosen], part, self.max_memory)
 
     def states(self, block: np.ndarray) -> np.ndarray:
         """What each item is to each query of a block: `RELEVANT`, `IRRELEVANT` or `LEFT_OUT`."""
@@ -73,7 +80,8 @@ class PairLoss:
 
     def value_and_gradient(self, L: np.ndarray, of_rows: RowLoss) -> tuple[float, np.ndarray]:
         """The loss under ``W = L'L``, and its gradient by L."""
-        items, queries = self.X @ L.T, self.Q @ L.T
+        map_ = L.T.astype(self.X.dtype, copy=False)
+        items, queries = self.X @ map_, self.Q @ map_
 
         def of_block(block: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
             distances = self.distances(block, items, queries)
@@ -87,18 +95,23 @@ class PairLoss:
         value, gradient, columns = 0.0, np.zeros((L.shape[1],) * 2), np.zeros(len(self.X))
         for part in in_threads(of_block, self.blocks):
             value, gradient, columns = value + part[0], gradient + part[1], columns + part[2]
-        gradient += self.X.T @ (columns[:, None] * self.X)
+        gradient += self.X.T @ (columns[:, None].astype(self.X.dtype) * self.X)
         return value, 2 * L @ gradient
 
     def minimise(
-        self, of_rows: RowLoss, start: np.ndarray, *, tol: float, max_iter: int
+        self, of_rows: RowLoss, start: np.ndarray, *, tol: float, max_iter: int, pull: float = 0.0
     ) -> Minimum:
-        """Go down from a map until the loss falls by less than a share ``tol`` a step."""
+        """Go down from a map until the loss falls by less than a share ``tol`` a step.
+
+        With ``pull``, so many times the squared distance from the start is added to the loss.
+        """
         losses: list[float] = []
 
         def flat(vector: np.ndarray) -> tuple[float, np.ndarray]:
-            value, gradient = self.value_and_gradient(vector.reshape(start.shape), of_rows)
-            return value, gradient.ravel()
+            L = vector.reshape(start.shape)
+            value, gradient = self.value_and_gradient(L, of_rows)
+            away = L - start
+            return value + pull * float(np.vdot(away, away)), (gradient + 2 * pull * away).ravel()
 
         found = scipy.optimize.minimize(
             flat, start.ravel(), method="L-BFGS-B", jac=True,
@@ -110,6 +123,28 @@ class PairLoss:
         return Minimum(found.x.reshape(start.shape), float(found.fun), losses, converged)
 
 
+class QueryLoss(PairLoss):
+    """The same for a map of the queries alone: minus twice inner products stand for distances.
+
+    For items of equal length these are squared distances up to what each query has in common.
+    """
+
+    def value_and_gradient(self, L: np.ndarray, of_rows: RowLoss) -> tuple[float, np.ndarray]:
+        """The loss of the queries mapped by L, and its gradient by L."""
+        queries = self.Q @ L.T.astype(self.X.dtype, copy=False)
+
+        def of_block(block: np.ndarray) -> tuple[float, np.ndarray]:
+            products = (-2 * queries[block]) @ self.X.T
+            losses, slopes = of_rows(products, self.states(block), block)
+            slopes *= self._weights[block, None]
+            return float(self._weights[block] @ losses), (slopes @ self.X).T @ self.Q[block]
+
+        value, gradient = 0.0, np.zeros(L.shape)
+        for part in in_threads(of_block, self.blocks):
+            value, gradient = value + part[0], gradient - 2 * part[1]
+        return value, gradient
+
+
 def _judged_states(relevance: Relevance) -> scipy.sparse.csr_array:
     """States of the items that rows of judgments name."""
     unjudged = IRRELEVANT if relevance.unjudged == "irrelevant" else LEFT_OUT
@@ -119,7 +154,7 @@ def _judged_states(relevance: Relevance) -> scipy.sparse.csr_array:
     return scipy.sparse.csr_array((states, relevance.items, relevance.indptr), shape=shape)
 
 
-# ---------------------------------------------------------------------- two losses
+# ---------------------------------------------------------------------- three losses
 
 
 class LargeMargin:
@@ -166,10 +201,42 @@ def collapse(
 
     The divergence of the two distributions but for its constant, the entropy of the second.
     """
-    logits = np.where(states == LEFT_OUT, -np.inf, -distances)
-    highest = logits.max(axis=1, keepdims=True)
-    chances = np.exp(logits - highest)
-    totals = chances.sum(axis=1, keepdims=True)
+    logarithms, chances = softmax_neighbours(distances, states)
     ideal = (states == RELEVANT) / np.count_nonzero(states == RELEVANT, axis=1)[:, None]
-    losses = (ideal * distances).sum(axis=1) + (highest + np.log(totals))[:, 0]
-    return losses, ideal - chances / totals
+    return (ideal * distances).sum(axis=1) + logarithms, ideal - chances
+
+
+def softmax_neighbours(distances: np.ndarray, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """``log sum exp(-distance)`` of each query, and the chance of each item that takes part."""
+    chances = np.where(states == LEFT_OUT, -np.inf, -distances)
+    highest = chances.max(axis=1, keepdims=True)
+    chances = np.exp(np.subtract(chances, highest, out=chances), out=chances)
+    totals = chances.sum(axis=1, keepdims=True)
+    chances /= totals
+    return (highest + np.log(totals))[:, 0], chances
+
+
+class Listwise:
+    """How far softmax neighbours at a temperature are from the relevant items, drawn by gain."""
+
+    def __init__(self, relevance: Relevance, temperature: float) -> None:
+        self.relevance, self.temperature = relevance, temperature
+        kept = relevance.grades >= relevance.relevant_from
+        gains = np.where(kept, np.exp2(np.where(kept, relevance.grades, 0.0)) - 1, 0.0)
+        shape = (relevance.indptr.size - 1, relevance.n_items)
+        self._gains = scipy.sparse.csr_array((gains, relevance.items, relevance.indptr), shape)
+
+    def __call__(
+        self, distances: np.ndarray, states: np.ndarray, block: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        table = self._gains[self.relevance.rows[block]]
+        rows, items = np.repeat(np.arange(block.size), np.diff(table.indptr)), table.indices
+        gains = np.where(states[rows, items] == RELEVANT, table.data, 0.0)
+        shares = gains / np.bincount(rows, gains, block.size)[rows]
+        distances = distances / distances.dtype.type(self.temperature)
+        losses, slopes = softmax_neighbours(distances, states)
+        losses = losses + np.bincount(rows, shares * distances[rows, items], block.size)
+        slopes *= -1
+        slopes[rows, items] += shares
+        slopes /= self.temperature
+        return losses, slopes

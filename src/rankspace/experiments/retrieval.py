@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,10 +57,9 @@ def run(recipe: Recipe, jobs: Jobs) -> Outcome:
     labels = [data["label"] for data in sets]
     tables = [_table(label, found, paper) for label in labels]
     pictures = {
-        name: lambda label=label: _picture(label, found)
+        label.lower().replace(" ", "-"): partial(_picture, label, found)
         for label in labels
         if len({rank for data, _, rank in found if data == label and rank}) > 1
-        for name in [label.lower().replace(" ", "-")]
     }
     return Outcome(recipe, tables, [*recipe.content["notes"], *notes], pictures)
 

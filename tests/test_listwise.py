@@ -1,0 +1,169 @@
+"""The listwise map: its loss against plain loops and differences, and what it learns."""
+
+import numpy as np
+import pytest
+from scipy.optimize import check_grad
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from rankspace import BilinearMetric, Euclidean, Index, ListwiseMap, Relevance, evaluate
+from rankspace._solvers.pair_loss import Listwise, PairLoss, QueryLoss
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+@parametrize_with_checks([ListwiseMap(max_iter=15), ListwiseMap(side="query", max_iter=15)])
+def test_scikit_learn_conventions(estimator, check):
+    check(estimator)
+
+
+def graded_problem(seed=0):
+    """Separate queries with graded, judged irrelevant and unjudged items that are left out."""
+    rng = np.random.default_rng(seed)
+    X, Q = rng.normal(size=(12, 3)), rng.normal(size=(5, 3))
+    graded = [{0: 1.0, 3: 2.0}, {1: 1.0}, {2: 3.0, 4: 1.0, 5: 1.0}, {7: 1.0}, {0: 2.0, 8: 2.0}]
+    relevance = Relevance.from_lists(graded, n_items=12)
+    judged = Relevance.from_lists(
+        [[0, 3], [1]], [[2, 5, 6], [0, 11]], n_items=12, unjudged="ignore"
+    )
+    return X, Q, relevance, judged
+
+
+def plain_loss(X, Q, relevance, L, temperature, side):
+    """One query and one item after another."""
+    total = 0.0
+    for q in range(relevance.n_queries):
+        items, grades = relevance.judged(q)
+        gains = {i: 2.0**g - 1 for i, g in zip(items, grades, strict=True) if g >= 1}
+        taking_part = [*gains, *relevance.irrelevant(q)]
+        far = {}
+        for i in taking_part:
+            if side == "both":
+                far[i] = np.sum((L @ (Q[q] - X[i])) ** 2) / temperature
+            else:
+                far[i] = -2 * (L @ Q[q]) @ X[i] / temperature
+        log_total = np.log(sum(np.exp(-value) for value in far.values()))
+        share = sum(gains.values())
+        total += sum(gain / share * (far[i] + log_total) for i, gain in gains.items())
+    return total / relevance.n_queries
+
+
+@pytest.mark.parametrize("side", ["both", "query"])
+@pytest.mark.parametrize("kind", ["graded", "judged only", "labels"])
+def test_loss_is_that_of_plain_loops_and_its_gradient_of_differences(kind, side):
+    X, Q, graded, judged = graded_problem()
+    relevance = {"graded": graded, "judged only": judged}.get(kind)
+    if relevance is None:
+        relevance, Q = Relevance.from_labels(np.arange(12) % 3), X
+    Q = Q[: relevance.n_queries]
+    loss = (PairLoss if side == "both" else QueryLoss)(X, Q, relevance, 64)
+    rows = Listwise(relevance, 0.7)
+    L = np.eye(3) + 0.3 * np.random.default_rng(1).normal(size=(3, 3))
+    value, _ = loss.value_and_gradient(L, rows)
+    assert value == pytest.approx(plain_loss(X, Q, relevance, L, 0.7, side), rel=1e-12)
+
+    def part(which):
+        return lambda v: np.ravel(loss.value_and_gradient(v.reshape(3, 3), rows)[which])
+
+    error = check_grad(lambda v: part(0)(v)[0], part(1), L.ravel())
+    assert error < 1e-5 * np.linalg.norm(part(1)(L.ravel()))
+
+
+def planted(seed=0, n=400, n_queries=60, d=8):
+    """Queries whose three relevant items are nearest in half of the features."""
+    rng = np.random.default_rng(seed)
+    X, Q = rng.normal(size=(n, d)), rng.normal(size=(n_queries, d))
+    weights = np.repeat([2.0, 0.1], d // 2)
+    near = np.argsort(((Q[:, None] - X) ** 2 * weights).sum(axis=2), axis=1)[:, :3]
+    return X, Q, Relevance.from_lists(near.tolist(), n_items=n)
+
+
+def held_out_map(model, X, Q, relevance):
+    return evaluate(Index(X, model.metric_).rank(Q), relevance, "map").means["map"]
+
+
+def test_it_finds_a_planted_metric_on_queries_it_has_not_seen():
+    X, Q, relevance = planted()
+    train, test = relevance.take_queries(np.arange(40)), relevance.take_queries(np.arange(40, 60))
+    raw = Euclidean().fit(X, train, queries=Q[:40])
+    model = ListwiseMap(0.001).fit(X, train, queries=Q[:40])
+    assert held_out_map(model, X, Q[40:], test) > held_out_map(raw, X, Q[40:], test) + 0.3
+
+
+def test_a_map_of_the_queries_leaves_items_alone():
+    X, Q, relevance = planted()
+    X, Q = (points / np.linalg.norm(points, axis=1, keepdims=True) for points in (X, Q))
+    model = ListwiseMap(side="query").fit(X, relevance, queries=Q)
+    assert isinstance(model.metric_, BilinearMetric)
+    np.testing.assert_array_equal(model.metric_.embed_items(X), X)
+    raw = evaluate(Index(X).rank(Q), relevance, "map").means["map"]
+    assert held_out_map(model, X, Q, relevance) > raw
+    assert not hasattr(model, "transform")
+    still = ListwiseMap(1e9, side="query").fit(X, relevance, queries=Q)
+    assert held_out_map(still, X, Q, relevance) == pytest.approx(raw)
+
+
+def test_a_strong_pull_keeps_the_identity_and_none_lets_go():
+    X, Q, relevance = planted()
+    away = [
+        np.linalg.norm(ListwiseMap(pull).fit(X, relevance, queries=Q).components_ - np.eye(8))
+        for pull in (1e6, 1.0, 0.01)
+    ]
+    assert away[0] < 1e-4 < away[1] < away[2]
+
+
+def test_scale_and_offset_of_the_data_do_not_matter():
+    X, Q, relevance = planted()
+    found = ListwiseMap().fit(X, relevance, queries=Q)
+    for scale, offset in ((1000.0, 0.0), (1e-3, 0.0), (1.0, 5.0)):
+        other = ListwiseMap().fit(scale * X + offset, relevance, queries=scale * Q + offset)
+        np.testing.assert_allclose(other.components_, found.components_, atol=1e-4)
+        assert other.temperature_ == pytest.approx(found.temperature_, rel=1e-4)
+
+
+def test_single_precision_learns_the_same():
+    X, Q, relevance = planted()
+    double = ListwiseMap().fit(X, relevance, queries=Q)
+    single = ListwiseMap().fit(X.astype("f4"), relevance, queries=Q.astype("f4"))
+    assert single.components_.dtype == np.float32
+    np.testing.assert_allclose(single.components_, double.components_, atol=0.05)
+
+
+def test_more_items_than_allowed_are_thinned_but_judged_ones_stay():
+    X, Q, relevance = planted()
+    model = ListwiseMap(max_items=220, random_state=0)
+    kept, part, queries = model._thinned(X, relevance, Q)
+    assert kept.shape == (220, 8)
+    assert part.n_queries == 60
+    for q in range(60):
+        np.testing.assert_array_equal(kept[part.relevant(q)], X[relevance.relevant(q)])
+    np.testing.assert_array_equal(queries, Q)
+    again = clone(model).fit(X, relevance, queries=Q)
+    np.testing.assert_array_equal(model.fit(X, relevance, queries=Q).components_, again.components_)
+    y = np.arange(400) % 3
+    rows, labels, none = model._thinned(X, Relevance.from_labels(y), None)
+    assert rows.shape == (220, 8)
+    assert labels.n_queries == 220
+    assert none is None
+
+
+@pytest.mark.filterwarnings("default::sklearn.exceptions.ConvergenceWarning")
+def test_stopping_early_is_said():
+    X, Q, relevance = planted()
+    with pytest.warns(ConvergenceWarning, match="stopped after 2 steps .* Raise max_iter"):
+        ListwiseMap(max_iter=2, tol=0).fit(X, relevance, queries=Q)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"side": "items"}, "side must be one of both, query"),
+        ({"pull": -1}, "pull"),
+        ({"temperature": 0.0}, "temperature"),
+    ],
+)
+def test_wrong_parameters(parameters, message):
+    X, Q, relevance = planted()
+    with pytest.raises(ValueError, match=message):
+        ListwiseMap(**parameters).fit(X, relevance, queries=Q)
