@@ -54,7 +54,7 @@ def run(recipe: Recipe, jobs: Jobs) -> Outcome:
     for place, result in zip(places, jobs.map(one_piece, pieces), strict=True):
         found.setdefault(place, []).append(result)
     paper = recipe.content.get("paper_values", {})
-    labels = [data["label"] for data in sets]
+    labels = [str(data["label"]) for data in sets]
     tables = [_table(label, found, paper) for label in labels]
     pictures = {
         label.lower().replace(" ", "-"): partial(_picture, label, found)
