@@ -25,6 +25,8 @@ LAYERS = [
     {"_base"},
     {"baselines", "baselines_online", "frml", "listwise", "mlr"},
     {"mlr_path"},
+    {"_candidates"},
+    {"tuning"},
     {"_svg", "_page", "plots"},
     {"experiments", "_inputs"},
     {"report"},
