@@ -30,7 +30,7 @@ LAYERS = [
     {"_svg", "_page", "plots"},
     {"experiments", "_inputs"},
     {"report"},
-    {"demo"},
+    {"demo", "cli_tune"},
     {"cli"},
 ]
 

@@ -5,9 +5,20 @@ import json
 import numpy as np
 import pytest
 
-from rankspace import BilinearMetric, Index, LinearMetric, ListwiseMap, Relevance, evaluate, tune
+from rankspace import (
+    BilinearMetric,
+    Index,
+    LinearMetric,
+    ListwiseMap,
+    Relevance,
+    evaluate,
+    load_metric,
+    tune,
+)
 from rankspace import tuning as module
 from rankspace._candidates import Candidate, candidates
+from rankspace.cli import main
+from rankspace.cli_tune import seconds
 from rankspace.tuning import AS_IS, Tried, _Choice, _folds, _seen
 
 MEASURE = "ndcg-linear@10"
@@ -238,3 +249,65 @@ def test_clear_sentences(change, message):
     options = {k: v for k, v in change.items() if k in ("measure", "n_folds", "dev")}
     with pytest.raises(ValueError, match=message):
         tune(X, relevance, queries=None if "lost" in change else Q, **options)
+
+
+# ---------------------------------------------------------------------- the command
+
+
+@pytest.fixture
+def files(tmp_path):
+    X, relevance, Q = planted()
+    np.save(tmp_path / "corpus.npy", X)
+    np.save(tmp_path / "queries.npy", Q)
+    lines = [f"{q} 0 {i} 1" for q in range(60) for i in relevance.relevant(q)]
+    (tmp_path / "qrels.txt").write_text("\n".join(lines) + "\n")
+    return tmp_path
+
+
+def tune_by_command(files, *more):
+    return main([
+        "tune", str(files / "corpus.npy"), "--queries", str(files / "queries.npy"),
+        "--judgments", str(files / "qrels.txt"), "--output", str(files / "m.safetensors"), *more,
+    ])  # fmt: skip
+
+
+def test_the_command_writes_the_metric_and_says_what_it_is_worth(files, capsys):
+    assert tune_by_command(files) == 0
+    text = capsys.readouterr().out
+    assert "Better beyond chance: both" in text
+    X, relevance, Q = planted()
+    expected = tune(X, relevance, queries=Q, random_state=0).metric
+    stored = load_metric(files / "m.safetensors")
+    np.testing.assert_allclose(stored.components, expected.components)
+
+
+def test_the_command_prints_json(files, capsys):
+    assert tune_by_command(files, "--json", "--measure", "map", "--budget", "5m") == 0
+    content = json.loads(capsys.readouterr().out)
+    assert content["measure"] == "map"
+    assert content["output"].endswith("m.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["wine", "--judgments", "x"], "--queries and --judgments go with a corpus in a .npy"),
+        (["c.npy"], "a corpus in a .npy file needs --queries and --judgments"),
+        (["mq2008-like"], "mq2008-like"),
+        (["wine", "--split", "nope"], "the split must be one of none: got 'nope'"),
+    ],
+)
+def test_the_command_refuses_with_a_sentence(words, message, tmp_path, capsys):
+    assert main(["tune", *words, "--output", str(tmp_path / "m.safetensors")]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("text", "number"), [("90", 90), ("60s", 60), ("1.5m", 90), ("2h", 7200)])
+def test_times(text, number):
+    assert seconds(text) == number
+
+
+def test_a_time_that_is_none(files, capsys):
+    with pytest.raises(SystemExit):
+        tune_by_command(files, "--budget", "soon")
+    assert "must be a time such as 60s" in capsys.readouterr().err

@@ -13,6 +13,7 @@ from typing import Any
 from . import __version__
 from ._progress import Progress
 from ._tables import as_text
+from .cli_tune import add_tune
 
 Verb = Callable[[argparse.Namespace], str]
 
@@ -86,6 +87,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_evaluate(verbs)
     _add_compare(verbs)
     _add_rank(verbs)
+    add_tune(verbs, _add_verb)
     _add_datasets(verbs)
     _add_reproduce(verbs)
     return parser
