@@ -331,17 +331,6 @@ def test_retrieval_judges_the_test_part_over_all_others(monkeypatch):
     assert found["size"] == "200 items x 6, 100 queries"
 
 
-def test_similarities_may_ask_for_vectors_of_unit_length(monkeypatch):
-    blobs = labelled_blobs()
-    monkeypatch.setattr("rankspace.experiments.retrieval._load", lambda name: blobs)
-    found = judge_piece({"name": "blobs"}, "Euclidean", [{"unit_length": True}], 0, 0, OPTIONS)
-    unit = blobs.X / np.linalg.norm(blobs.X, axis=1, keepdims=True)
-    fake = labelled("blobs", unit, blobs.labels, splits=blobs.splits)
-    monkeypatch.setattr("rankspace.experiments.retrieval._load", lambda name: fake)
-    expected = judge_piece({"name": "blobs"}, "Euclidean", [{}], 0, 0, OPTIONS)
-    assert found["map"] == pytest.approx(expected["map"])
-
-
 def test_retrieval_chooses_on_the_validation_part_alone(monkeypatch):
     """Labels of the test part may change at will: the setting stays."""
     blobs = labelled_blobs()

@@ -13,9 +13,8 @@ import scipy.sparse
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler, normalize
+from sklearn.preprocessing import StandardScaler
 
-from .._base import BaseRanker
 from .._held_out import Split, hold_out
 from ..datasets import Dataset, open_dataset
 from ..plots import curves
@@ -84,12 +83,13 @@ def one_piece(
     chosen = every[0]
     if len(every) > 1:
         part = _prepared(dataset, data, rows.train, rows.validation)
-        scores = [_validate(estimator, setting, part) for setting in every]
+        models = [_fit(estimator, setting, part)[0] for setting in every]
+        scores = [model.score(part.X, part.judged, queries=part.points) for model in models]
         chosen = every[int(np.argmax(scores))]
     part = _prepared(
         dataset, data, np.sort(np.concatenate((rows.train, rows.validation))), rows.test
     )
-    model, part, seconds = _fit(estimator, chosen, part)
+    model, seconds = _fit(estimator, chosen, part)
     measures = " ".join(MEASURES.values())
     report = model._evaluate(part.X, part.judged, None, part.points, None, measures)
     varied = {key: value for key, value in chosen.items() if any(s[key] != value for s in every)}
@@ -97,21 +97,10 @@ def one_piece(
     return {**report.means, "seconds": seconds, "chosen": shown, "size": _size(part)}
 
 
-def _fit(
-    estimator: str, setting: Mapping[str, Any], part: Split
-) -> tuple[BaseRanker, Split, float]:
-    """A model, the vectors that it was fitted on, and the seconds that it took."""
-    own = dict(setting)
-    if own.pop("unit_length", False):
-        part = part._replace(X=normalize(part.X), points=normalize(part.points))
+def _fit(estimator: str, setting: Mapping[str, Any], part: Split) -> tuple[Any, float]:
     begin = time.perf_counter()
-    model = fit_estimator(estimator, own, part.X, part.relevance)
-    return model, part, time.perf_counter() - begin
-
-
-def _validate(estimator: str, setting: Mapping[str, Any], part: Split) -> float:
-    model, part, _ = _fit(estimator, setting, part)
-    return model.score(part.X, part.judged, queries=part.points)
+    model = fit_estimator(estimator, setting, part.X, part.relevance)
+    return model, time.perf_counter() - begin
 
 
 def _size(part: Split) -> str:
