@@ -230,7 +230,7 @@ def test_candidates_suit_the_size(sizes):
     ("change", "message"),
     [
         ({"n_queries": 2}, "at least 10 queries .* got 2"),
-        ({"width": 5}, r"queries must have 60 rows, .* and 6 columns, as X has: got shape \(60, 5"),
+        ({"width": 5}, r"queries must have .* so shape \(60, 6\): got \(60, 5\)"),
         ({"hole": True}, "contains NaN"),
         ({"lost": True}, "queries that are no rows of X: pass their vectors"),
         ({"measure": "nope"}, "measure must be one of"),

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_random_state
 
 from ._candidates import Candidate, candidates
 from ._held_out import Split, hold_out
+from .baselines import Euclidean
 from .measures import evaluate, parse_measure
 from .metric import LinearMetric, Metric
 from .relevance import Relevance
@@ -389,28 +390,10 @@ def _with(report: TuneReport, **changes: Any) -> TuneReport:
 
 def _checked(X: Any, relevance: Any, queries: Any) -> tuple[Any, Relevance, Any, np.ndarray]:
     """Finite vectors of one width, and only the queries that can be judged, with their numbers."""
-    X = check_array(X, dtype=(np.float64, np.float32), input_name="X")
-    if not isinstance(relevance, Relevance):
-        relevance = Relevance.from_labels(relevance)
-    if relevance.has_lists:
-        raise ValueError("tune needs queries with vectors, and candidate lists have none.")
-    if relevance.n_items != len(X):
-        raise ValueError(
-            f"relevance must have one item for each row of X: got {relevance.n_items} items and "
-            f"{len(X)} rows."
-        )
-    if queries is None and not relevance.queries_are_rows:
-        raise ValueError(
-            f"relevance has {relevance.n_queries} queries that are no rows of X: pass their "
-            "vectors as queries=...."
-        )
-    if queries is not None:
-        queries = check_array(queries, dtype=(np.float64, np.float32), input_name="queries")
-        if queries.shape != (relevance.n_queries, X.shape[1]):
-            raise ValueError(
-                f"queries must have {relevance.n_queries} rows, one for each query of relevance, "
-                f"and {X.shape[1]} columns, as X has: got shape {queries.shape}."
-            )
+    plain = Euclidean()
+    X = plain._check_items(X, relevance, reset=True)
+    relevance = plain._supervision(X, relevance, None)
+    queries = plain._check_queries(relevance, queries)
     kept = np.flatnonzero(relevance.trainable)
     if kept.size < FEWEST_QUERIES:
         raise ValueError(
