@@ -25,7 +25,7 @@ LAYERS = [
     {"_base"},
     {"baselines", "baselines_online", "frml", "listwise", "mlr"},
     {"mlr_path"},
-    {"_candidates"},
+    {"_candidates", "tune_report"},
     {"tuning"},
     {"_svg", "_page", "plots"},
     {"experiments", "_inputs"},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,101 +18,13 @@ from .baselines import Euclidean
 from .measures import evaluate, parse_measure
 from .metric import LinearMetric, Metric
 from .relevance import Relevance
-from .results import Comparison, Report, _Table, compare
+from .results import Report
 from .search import Index
+from .tune_report import Tried, TuneReport
 
 FEWEST_QUERIES = 10
 SIGNIFICANT = 0.05
 AS_IS = "as they are"
-
-
-@dataclass(frozen=True, eq=False)
-class Tried:
-    """One candidate: the measure of every held-out query, and the seconds it took."""
-
-    name: str
-    values: np.ndarray
-    seconds: float
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class TuneReport(_Table):
-    """What was tried, what was chosen, and what it is worth on held-out queries.
-
-    Parameters
-    ----------
-    measure : str
-        What the choice was made by.
-    tried : list of Tried
-        All candidates, vectors as they are first.
-    before, after : Report
-        Held-out queries with the vectors as they are, and with the choice that the *other* folds
-        make, so that no query has a say in what it is judged by.
-    seen : ndarray of bool
-        Queries with a relevant item that training judgments also named.
-    chosen : str
-        The choice of all folds together, or the vectors as they are.
-    verdict : str
-        Why, in a sentence.
-    skipped : list of str
-        Candidates that the budget left no time for.
-    seconds : float
-        All in all.
-    """
-
-    measure: str
-    tried: list[Tried]
-    before: Report
-    after: Report
-    seen: np.ndarray
-    chosen: str
-    verdict: str
-    skipped: list[str] = field(default_factory=list)
-    seconds: float = 0.0
-
-    @property
-    def comparisons(self) -> dict[str, Comparison]:
-        """Before against after: all held-out queries, and those with seen and with new items."""
-        return {
-            name: compare(_part(self.before, mask), _part(self.after, mask))
-            for name, mask in _groups(self.before, self.measure, self.seen).items()
-        }
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as plain Python objects."""
-        return {
-            "measure": self.measure,
-            "chosen": self.chosen,
-            "verdict": self.verdict,
-            "seconds": self.seconds,
-            "skipped": self.skipped,
-            "groups": {name: c.to_dict()[self.measure] for name, c in self.comparisons.items()},
-            "tried": [
-                {"name": t.name, "mean": float(np.nanmean(t.values)), "seconds": t.seconds}
-                for t in self.tried
-            ],
-        }
-
-    def __str__(self) -> str:
-        tried = [f"{'held-out ' + self.measure:>12}  seconds  tried"]
-        tried += [f"{np.nanmean(t.values):12.4f}  {t.seconds:7.1f}  {t.name}" for t in self.tried]
-        return "\n".join(["\n".join(tried), "", super().__str__()])
-
-    def _header(self) -> list[str]:
-        return ["held-out queries", "before", "after", "difference", "low", "high", "p-value",
-                "queries"]  # fmt: skip
-
-    def _rows(self) -> list[Any]:
-        name = self.measure
-        return [
-            (group, c.before[name], c.after[name], c.difference[name], *c.interval[name],
-             c.p_value[name], c.n_queries[name])
-            for group, c in self.comparisons.items()
-        ]  # fmt: skip
-
-    def _notes(self) -> list[str]:
-        skipped = f" No time was left for: {', '.join(self.skipped)}." if self.skipped else ""
-        return ["", self.verdict + skipped]
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,7 +143,7 @@ def tune(
         chosen = next(c for c in todo if c.name == report.chosen)
         metric = _fit(chosen, X, relevance, queries)
     seconds = time.perf_counter() - begin
-    return Tuned(metric, _with(report, skipped=skipped, seconds=seconds))
+    return Tuned(metric, replace(report, skipped=skipped, seconds=seconds))
 
 
 # ---------------------------------------------------------------------- trying
@@ -342,7 +254,7 @@ def _judge(
     )  # fmt: skip
     verdict = _verdict(draft, choice.sign)
     chosen = draft.chosen if verdict.startswith("Better") else AS_IS
-    return _with(draft, chosen=chosen, verdict=verdict)
+    return replace(draft, chosen=chosen, verdict=verdict)
 
 
 def _verdict(report: TuneReport, sign: float) -> str:
@@ -365,24 +277,6 @@ def _verdict(report: TuneReport, sign: float) -> str:
                 f"(p = {chance:.3g}): keep the vectors as they are."
             )
     return f"Better beyond chance: {report.chosen}, fitted on all queries."
-
-
-def _groups(before: Report, measure: str, seen: np.ndarray) -> dict[str, np.ndarray]:
-    counted = ~np.isnan(before.values[measure])
-    groups = {"all": counted, "seen": counted & seen, "new": counted & ~seen}
-    return {name: mask for name, mask in groups.items() if mask.any()}
-
-
-def _part(report: Report, mask: np.ndarray) -> Report:
-    values = {name: values[mask] for name, values in report.values.items()}
-    weights = None if report.weights is None else report.weights[mask]
-    return Report(values, report.smaller_is_better, None, weights)
-
-
-def _with(report: TuneReport, **changes: Any) -> TuneReport:
-    from dataclasses import replace
-
-    return replace(report, **changes)
 
 
 # ---------------------------------------------------------------------- checks
