@@ -397,11 +397,11 @@ def test_figure_1_holds_the_numbers_of_the_specification(tmp_path):
 
 
 def turned_queries():
-    """Queries are their relevant document turned by one hidden rotation, with noise."""
+    """Queries are their relevant document under one hidden map, with noise."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, 6))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
-    turn = np.linalg.qr(rng.normal(size=(6, 6)))[0]
+    turn = np.eye(6) + 0.4 * rng.normal(size=(6, 6))
     answers = rng.permutation(150)[:90]
     Q = X[answers] @ turn + 0.05 * rng.normal(size=(90, 6))
     relevance = Relevance.from_lists(answers[:, None].tolist(), n_items=150)
@@ -410,7 +410,7 @@ def turned_queries():
 
 
 @pytest.mark.parametrize("kind", ["ridge", "adapter"])
-def test_what_people_use_finds_a_turn_of_the_queries(kind):
+def test_what_people_use_finds_a_map_of_the_queries(kind):
     if kind == "adapter":
         pytest.importorskip("torch", reason="torch is not installed")
     data = turned_queries()
@@ -419,7 +419,7 @@ def test_what_people_use_finds_a_turn_of_the_queries(kind):
     test = data.relevance.take_queries(np.arange(60, 90))
     found = evaluate(Index(data.X, metric).rank(data.queries[60:]), test, "mrr").means["mrr"]
     raw = evaluate(Index(data.X).rank(data.queries[60:]), test, "mrr").means["mrr"]
-    assert found > raw + 0.2
+    assert found > raw + 0.05
 
 
 def test_embeddings_are_judged_on_queries_that_were_not_learned_from(monkeypatch, tmp_path):

@@ -12,6 +12,7 @@ from ..relevance import Relevance
 from ..search import Index
 
 MEASURE = "ndcg-linear@10"
+EPOCHS, RATES = 30, (0.001, 0.005)
 
 
 def ridge(X: np.ndarray, relevance: Relevance, queries: np.ndarray, seed: int) -> BilinearMetric:
@@ -35,17 +36,22 @@ def ridge(X: np.ndarray, relevance: Relevance, queries: np.ndarray, seed: int) -
 def adapter(X: np.ndarray, relevance: Relevance, queries: np.ndarray, seed: int) -> BilinearMetric:
     """A linear layer for queries, trained by Adam on an in-batch contrastive loss.
 
-    Each query is to find its own document among those of its batch, by cosine times 20. The number
-    of epochs is that of the best held-out queries, and all queries are then learned from.
+    Each query is to find its own document among those of its batch, by cosine times 20. Rate and
+    number of epochs are those of the best held-out queries; all queries are then learned from.
     """
     train, held_out = halves(relevance.n_queries, seed)
-    layers = _epochs(X, relevance.take_queries(train), queries[train], seed)
-    scores = [score(X, layer, relevance, queries, held_out) for layer in layers]
-    return query_map(_epochs(X, relevance, queries, seed)[int(np.argmax(scores))])
+    part, points = relevance.take_queries(train), queries[train]
+    scores = {
+        (rate, number): score(X, layer, relevance, queries, held_out)
+        for rate in RATES
+        for number, layer in enumerate(_epochs(X, part, points, rate, seed))
+    }
+    rate, number = max(scores, key=scores.__getitem__)
+    return query_map(_epochs(X, relevance, queries, rate, seed)[number])
 
 
 def _epochs(
-    X: np.ndarray, relevance: Relevance, queries: np.ndarray, seed: int, n_epochs: int = 40
+    X: np.ndarray, relevance: Relevance, queries: np.ndarray, rate: float, seed: int
 ) -> list[np.ndarray]:
     """The layer after each epoch."""
     import torch
@@ -54,9 +60,9 @@ def _epochs(
     Q, D = (torch.tensor(points, dtype=torch.float32) for points in pairs(X, relevance, queries))
     layer = torch.nn.Linear(Q.shape[1], Q.shape[1], bias=False)
     torch.nn.init.eye_(layer.weight)
-    optimizer = torch.optim.Adam(layer.parameters(), lr=1e-3)
+    optimizer = torch.optim.Adam(layer.parameters(), lr=rate)
     found = []
-    for _ in range(n_epochs):
+    for _ in range(EPOCHS):
         for batch in torch.randperm(len(Q)).split(32):
             mapped = torch.nn.functional.normalize(layer(Q[batch]))
             similar = 20 * mapped @ torch.nn.functional.normalize(D[batch]).T
