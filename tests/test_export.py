@@ -1,0 +1,204 @@
+"""Metrics where vectors live: each place ranks as our own index does."""
+
+import numpy as np
+import pytest
+
+from rankspace import BilinearMetric, Index, LinearMetric
+from rankspace.export import to_faiss, to_frozen, to_npy, to_onnx
+
+K = 10
+
+
+@pytest.fixture(scope="module")
+def X():
+    """Items of many clusters, as embeddings are, in float32."""
+    rng = np.random.default_rng(1)
+    centres = 2 * rng.standard_normal((60, 24))
+    return (centres[rng.integers(60, size=3000)] + rng.standard_normal((3000, 24))).astype("f4")
+
+
+@pytest.fixture(scope="module")
+def Q(X):
+    rng = np.random.default_rng(2)
+    return (X[rng.choice(3000, 100)] + 0.5 * rng.standard_normal((100, 24))).astype("f4")
+
+
+def make_metric(kind):
+    """A metric far from the identity."""
+    rng = np.random.default_rng(3)
+    if kind == "linear":
+        return LinearMetric(rng.standard_normal((12, 24)) * np.geomspace(0.1, 3, 24))
+    return BilinearMetric(
+        rng.standard_normal((12, 24)), rng.standard_normal((12, 24)), offset=rng.standard_normal(12)
+    )
+
+
+@pytest.fixture(params=["linear", "bilinear"])
+def metric(request):
+    return make_metric(request.param)
+
+
+def assert_same_lists(found, metric, Q, X, rtol=1e-4):
+    """The ten items found are those of `Index`, up to ties within single precision."""
+    wanted = Index(X.astype(float), metric).rank(Q.astype(float), K)
+    found = np.asarray(found)
+    assert found.shape == (len(Q), K)
+    assert all(len(set(row)) == K for row in found.tolist())
+    got = np.take_along_axis(metric.distances(Q.astype(float), X.astype(float)), found, axis=1)
+    best = wanted.distances.reshape(found.shape)
+    np.testing.assert_allclose(got, best, rtol=rtol)
+    assert np.mean(found == wanted.items.reshape(found.shape)) > 0.99
+
+
+def recall(found, metric, Q, X):
+    wanted = Index(X, metric).rank(Q, K).items.reshape(-1, K)
+    return np.mean([len(set(a) & set(b)) / K for a, b in zip(found, wanted, strict=True)])
+
+
+def by_inner_product(queries, items):
+    return np.argsort(-(queries @ items.T), axis=1, kind="stable")[:, :K]
+
+
+# ---------------------------------------------------------------------- arrays
+
+
+@pytest.mark.parametrize("block_size", [1, 7, 10_000])
+def test_npy_is_written_in_blocks(metric, X, Q, tmp_path, block_size):
+    np.save(tmp_path / "X.npy", X[:50])
+    shares = []
+    to_npy(
+        metric, tmp_path / "X.npy", tmp_path / "mapped.npy",
+        block_size=block_size, progress=shares.append,
+    )  # fmt: skip
+    to_npy(metric, Q, tmp_path / "asked.npy", side="queries", block_size=block_size)
+    mapped = np.load(tmp_path / "mapped.npy", mmap_mode="r")
+    assert mapped.dtype == np.float32
+    assert mapped.flags.c_contiguous
+    np.testing.assert_allclose(mapped, metric.embed_items(X[:50]), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        np.load(tmp_path / "asked.npy"), metric.embed_queries(Q), rtol=1e-4, atol=1e-4
+    )
+    assert len(shares) == -(-50 // block_size)
+    assert shares[-1] == 1.0
+    assert {p.name for p in tmp_path.iterdir()} == {"X.npy", "mapped.npy", "asked.npy"}
+
+
+@pytest.mark.parametrize(
+    ("stored", "written"), [("f2", "f4"), ("f4", "f4"), ("f8", "f8"), ("i4", "f8"), ("u1", "f8")]
+)
+def test_npy_keeps_single_precision(tmp_path, stored, written):
+    X = np.asfortranarray(np.arange(12).reshape(4, 3).astype(stored))
+    np.save(tmp_path / "X.npy", X)
+    to_npy(LinearMetric([[1.0, 2.0, 3.0]]), tmp_path / "X.npy", tmp_path / "out.npy", block_size=3)
+    found = np.load(tmp_path / "out.npy")
+    assert found.dtype == written
+    np.testing.assert_array_equal(found, X.astype(float) @ [[1.0], [2.0], [3.0]])
+
+
+@pytest.mark.parametrize("offset", [0.0, 100.0])
+@pytest.mark.parametrize("in_file", [True, False])
+def test_frozen_corpus_ranks_alike(metric, X, Q, tmp_path, offset, in_file):
+    X, Q = X + np.float32(offset), Q + np.float32(offset)
+    path = tmp_path / "frozen.npy" if in_file else None
+    items, asked = to_frozen(metric, X, path, block_size=999)
+    np.testing.assert_array_equal(items[:, :24], X)
+    assert items.shape[1] == 24 + (metric.kind == "linear")
+    assert items.dtype == np.float32
+    found = by_inner_product(asked.embed_queries(Q.astype(float)), items.astype(float))
+    assert_same_lists(found, metric, Q, X)
+    asked.save(tmp_path / "queries.safetensors")
+    ranking = Index(items, BilinearMetric.load(tmp_path / "queries.safetensors")).rank(Q, K)
+    assert recall(ranking.items.reshape(-1, K), metric, Q, X) > 0.99
+
+
+def test_the_column_of_a_frozen_corpus_is_the_formula(X):
+    metric = make_metric("linear")
+    items, asked = to_frozen(metric, X[:20].astype(float))
+    W = metric.matrix
+    np.testing.assert_allclose(items[:, -1], [-x @ W @ x for x in X[:20].astype(float)])
+    query = X[30].astype(float)
+    np.testing.assert_allclose(asked.embed_queries([query])[0], [*(2 * W @ query), 1.0])
+
+
+# ---------------------------------------------------------------------- FAISS
+
+
+def test_faiss_flat_takes_raw_vectors(metric, X, Q, tmp_path):
+    faiss = pytest.importorskip("faiss")
+    index = to_faiss(metric, X, tmp_path / "index.faiss", block_size=700)
+    assert isinstance(index, faiss.IndexPreTransform)
+    assert_same_lists(index.search(Q, K)[1], metric, Q, X)
+    stored = faiss.read_index(str(tmp_path / "index.faiss"))
+    np.testing.assert_array_equal(stored.search(Q, K)[1], index.search(Q, K)[1])
+    inner = faiss.METRIC_INNER_PRODUCT if metric.inner else faiss.METRIC_L2
+    assert stored.metric_type == inner
+
+
+def test_faiss_flat_far_from_the_origin(X, Q):
+    pytest.importorskip("faiss")
+    metric = make_metric("linear")
+    X, Q = X + np.float32(1e4), Q + np.float32(1e4)
+    assert_same_lists(to_faiss(metric, X).search(Q, K)[1], metric, Q, X)
+
+
+def test_more_items_can_be_added_to_faiss(metric, X, Q):
+    pytest.importorskip("faiss")
+    index = to_faiss(metric, X[:2000])
+    if metric.inner:
+        index.index.add(metric.embed_items(X[2000:]))
+    else:
+        index.add(X[2000:])
+    assert_same_lists(index.search(Q, K)[1], metric, Q, X)
+
+
+@pytest.mark.parametrize("with_queries", [True, False])
+@pytest.mark.parametrize("kind", ["hnsw", "ivf"])
+def test_approximate_faiss_finds_what_it_promises(metric, X, Q, tmp_path, kind, with_queries):
+    faiss = pytest.importorskip("faiss")
+    asked = Q[50:] if with_queries else None
+    index = to_faiss(metric, X, tmp_path / "index.faiss", kind=kind, queries=asked)
+    assert recall(index.search(Q[:50], K)[1], metric, Q[:50], X) >= 0.99
+    stored = faiss.read_index(str(tmp_path / "index.faiss"))
+    np.testing.assert_array_equal(stored.search(Q, K)[1], index.search(Q, K)[1])
+
+
+@pytest.mark.parametrize("kind", ["flat", "hnsw", "ivf"])
+def test_faiss_of_few_items(metric, X, kind):
+    pytest.importorskip("faiss")
+    index = to_faiss(metric, X[:3], kind=kind)
+    found = index.search(X[:2], 3)[1]
+    np.testing.assert_array_equal(found, np.argsort(metric.distances(X[:2], X[:3]), axis=1))
+
+
+# ---------------------------------------------------------------------- ONNX
+
+
+@pytest.mark.parametrize("side", ["queries", "items"])
+def test_onnx_maps_as_the_metric_does(metric, X, tmp_path, side):
+    pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    model = to_onnx(metric, tmp_path / "map.onnx", side=side)
+    operators = [node.op_type for node in model.graph.node]
+    shifted = metric.kind == "bilinear" and side == "queries"
+    assert operators == (["MatMul", "Add"] if shifted else ["MatMul"])
+    session = runtime.InferenceSession(tmp_path / "map.onnx", providers=["CPUExecutionProvider"])
+    (found,) = session.run(["mapped"], {"vectors": X})
+    embed = metric.embed_queries if side == "queries" else metric.embed_items
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, embed(X), rtol=1e-4, atol=1e-4)
+    notes = session.get_modelmeta().custom_metadata_map
+    assert notes["search"] == ("inner product" if metric.inner else "Euclidean distance")
+
+
+def test_lists_of_a_query_that_went_through_onnx(metric, X, Q, tmp_path):
+    pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    model = to_onnx(metric).SerializeToString()
+    session = runtime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    (asked,) = session.run(None, {"vectors": Q})
+    items = metric.embed_items(X)
+    if metric.inner:
+        found = by_inner_product(asked, items)
+    else:
+        found = Index(items).rank(asked, K).items.reshape(-1, K)
+    assert_same_lists(found, metric, Q, X)
