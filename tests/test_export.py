@@ -1,10 +1,23 @@
 """Metrics where vectors live: each place ranks as our own index does."""
 
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from rankspace import BilinearMetric, Index, LinearMetric
-from rankspace.export import to_faiss, to_frozen, to_npy, to_onnx
+from rankspace.export import (
+    to_faiss,
+    to_frozen,
+    to_npy,
+    to_onnx,
+    to_pgvector,
+    to_qdrant,
+    to_sql,
+)
 
 K = 10
 
@@ -202,3 +215,170 @@ def test_lists_of_a_query_that_went_through_onnx(metric, X, Q, tmp_path):
     else:
         found = Index(items).rank(asked, K).items.reshape(-1, K)
     assert_same_lists(found, metric, Q, X)
+
+
+# ---------------------------------------------------------------------- PostgreSQL
+
+
+@pytest.fixture(scope="module")
+def server():
+    """A PostgreSQL of our own in a folder of its own, gone at the end."""
+    with tempfile.TemporaryDirectory(prefix="pg") as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", folder)
+        pgserver = pytest.importorskip("pgserver")
+        pytest.importorskip("psycopg")
+        try:
+            started = pgserver.get_server(Path(folder) / "data", cleanup_mode="stop")
+        except (OSError, subprocess.SubprocessError) as error:
+            pytest.skip(f"PostgreSQL does not start here: {error}")
+        with started:
+            yield started
+
+
+@pytest.fixture
+def connection(server):
+    import psycopg
+
+    with psycopg.connect(server.get_uri()) as opened:
+        opened.execute("DROP TABLE IF EXISTS items, things")
+        opened.commit()
+        yield opened
+
+
+def fetch_lists(connection, sql, metric, Q):
+    lists = []
+    for vector in metric.embed_queries(Q):
+        rows = connection.execute(sql, (str(vector.tolist()), K)).fetchall()
+        lists.append([int(row[0]) for row in rows])
+    return lists
+
+
+def test_pgvector_ranks_alike(metric, X, Q, connection):
+    sql = to_pgvector(metric, X, connection, block_size=700)
+    assert_same_lists(fetch_lists(connection, sql, metric, Q), metric, Q, X)
+    stored = connection.execute("SELECT embedding FROM items WHERE id = 1234").fetchone()[0]
+    np.testing.assert_allclose(
+        np.fromstring(stored[1:-1], sep=","), metric.embed_items(X[1234:1235])[0], rtol=1e-4
+    )
+
+
+def test_pgvector_by_a_graph(metric, X, Q, server, connection):
+    sql = to_pgvector(metric, X, server.get_uri(), index="hnsw", table="things")
+    connection.execute("SET enable_seqscan = off")
+    connection.execute("SET hnsw.ef_search = 200")
+    plan = "\n".join(
+        row[0] for row in connection.execute(
+            f"EXPLAIN {sql}", (str(metric.embed_queries(Q)[0].tolist()), K)
+        )
+    )  # fmt: skip
+    assert "Index Scan using things_embedding_idx" in plan
+    assert recall(fetch_lists(connection, sql, metric, Q), metric, Q, X) >= 0.99
+
+
+def test_pgvector_keeps_names_and_refuses_to_overwrite(X, Q, connection):
+    metric = make_metric("linear")
+    names = [f"it's \t n\u00b0{i}" for i in range(50)]
+    sql = to_pgvector(metric, X[:50], connection, ids=names)
+    found = connection.execute(sql, (str(metric.embed_queries(Q)[0].tolist()), 50)).fetchall()
+    assert [row[0] for row in found] == Index(X[:50], metric, ids=names).rank(Q[:1]).ids(0)
+    with pytest.raises(ValueError, match=r"table must be new: items exists\. Pass replace=True"):
+        to_pgvector(metric, X[:50], connection)
+    to_pgvector(metric, X[:20], connection, replace=True)
+    assert connection.execute("SELECT count(*), max(id) FROM items").fetchone() == (20, 19)
+
+
+def test_a_failed_export_leaves_the_table_as_it_was(X, connection):
+    metric = make_metric("linear")
+    to_pgvector(metric, X[:20], connection)
+    broken = X[:30].copy()
+    broken[25] = np.nan
+    with pytest.raises(ValueError, match="vectors must hold finite numbers"):
+        to_pgvector(metric, broken, connection, replace=True, block_size=10)
+    assert connection.execute("SELECT count(*) FROM items").fetchone() == (20,)
+
+
+@pytest.mark.parametrize("index", ["none", "hnsw"])
+def test_a_script_does_what_the_connection_does(metric, X, server, connection, tmp_path, index):
+    names = [f"a\\b\t{i}" for i in range(40)]
+    to_pgvector(metric, X[:40], connection, ids=names)
+    sql = to_sql(metric, X[:40], tmp_path / "s.sql", ids=names, index=index, table="things")
+    assert ("USING hnsw" in (tmp_path / "s.sql").read_text()) == (index == "hnsw")
+    server.psql((tmp_path / "s.sql").read_text())
+    joined = "SELECT items.embedding <-> things.embedding FROM items JOIN things USING (id)"
+    apart = np.array(connection.execute(joined).fetchall())
+    assert apart.shape == (40, 1)
+    assert apart.max() < 1e-6
+    assert sql.startswith('SELECT id FROM "things" ORDER BY embedding <')
+
+
+def test_tables_that_pgvector_cannot_hold():
+    wide = LinearMetric(np.ones((2001, 1)))
+    with pytest.raises(ValueError, match=r"'hnsw' pgvector takes vectors of up to 2000 .* 2001"):
+        to_pgvector(wide, [[1.0]], "", index="hnsw")
+    for table in ("Items", 'a"b', "a b", "a.b.c", ""):
+        with pytest.raises(ValueError, match="table must be a name of small letters"):
+            to_pgvector(wide, [[1.0]], "", table=table)
+
+
+# ---------------------------------------------------------------------- Qdrant
+
+
+def test_qdrant_ranks_alike(metric, X, Q):
+    qdrant = pytest.importorskip("qdrant_client")
+    client = qdrant.QdrantClient(":memory:")
+    to_qdrant(metric, X, client, collection="docs", ids=[f"d{i}" for i in range(3000)])
+    lists = []
+    for vector in metric.embed_queries(Q):
+        points = client.query_points("docs", vector, limit=K).points
+        assert all(point.payload["name"] == f"d{point.id}" for point in points)
+        lists.append([point.id for point in points])
+    assert_same_lists(lists, metric, Q, X)
+
+
+def test_qdrant_refuses_to_overwrite(X):
+    qdrant = pytest.importorskip("qdrant_client")
+    client, metric = qdrant.QdrantClient(":memory:"), make_metric("linear")
+    to_qdrant(metric, X[:20], client)
+    with pytest.raises(ValueError, match="collection must be new: items exists"):
+        to_qdrant(metric, X[:20], client)
+    to_qdrant(metric, X[:10], client, replace=True)
+    assert client.count("items").count == 10
+
+
+# ---------------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize(
+    ("export", "package"),
+    [
+        (lambda m, X: to_faiss(m, X), "faiss-cpu"),
+        (lambda m, X: to_onnx(m), "onnx"),
+        (lambda m, X: to_pgvector(m, X, ""), "psycopg"),
+    ],
+)
+def test_a_missing_package_names_the_extra(X, monkeypatch, export, package):
+    for module in ("faiss", "onnx", "psycopg"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ImportError, match=rf"{package}.*: pip install 'rankspace\[export\]'"):
+        export(make_metric("linear"), X)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"vectors": np.ones((3, 5))}, "vectors must have 24 features as the metric takes: got 5"),
+        ({"vectors": np.ones(3)}, r"vectors must be a matrix of real numbers.*shape \(3,\)"),
+        ({"vectors": np.full((3, 24), np.nan)}, "vectors must hold finite numbers"),
+        ({"vectors": np.ones((0, 24))}, "vectors must hold at least one vector"),
+        ({"metric": "euclidean"}, "metric must be a LinearMetric or a BilinearMetric.*got str"),
+        ({"block_size": 0}, "block_size must be at least 1 row: got 0"),
+    ],
+)
+def test_wrong_vectors_leave_no_file(tmp_path, change, message):
+    given = {"metric": make_metric("linear"), "vectors": np.ones((3, 24)), **change}
+    for export in (to_frozen, to_npy, to_faiss, to_sql):
+        if export is to_faiss:
+            pytest.importorskip("faiss")
+        with pytest.raises(ValueError, match=message):
+            export(path=tmp_path / "out", **given)
+    assert not list(tmp_path.iterdir())

@@ -21,6 +21,7 @@ LAYERS = [
     {"results", "_space", "_scaling"},
     {"measures", "search", "datasets"},
     {"metric", "neighbors"},
+    {"export"},
     {"_solvers"},
     {"_base"},
     {"baselines", "baselines_online", "frml", "listwise", "mlr"},

@@ -13,7 +13,7 @@ from .._space import centre_of
 from .._text import PathLike
 from .._vectors import BLOCK, VectorBlocks
 from ..metric import BilinearMetric, LinearMetric, Metric
-from ._checks import check_metric, open_items
+from ._checks import open_blocks
 
 SIDES = ("items", "queries")
 SAMPLE = 10_000  # rows that settle the centre
@@ -77,10 +77,9 @@ def to_npy(
     array([[2.],
            [1.]])
     """
-    check_metric(metric)
     check_choice(side, "side", SIDES)
-    embed = metric.embed_items if side == "items" else metric.embed_queries
-    _write(VectorBlocks(vectors, block_size), embed, path, progress)
+    blocks = open_blocks(metric, vectors, block_size, side)
+    _write(blocks, metric.embed_items if side == "items" else metric.embed_queries, path, progress)
 
 
 def to_frozen(
@@ -137,7 +136,7 @@ def to_frozen(
     >>> np.argsort(-items @ query[0])
     array([1, 0, 2])
     """
-    blocks = open_items(metric, vectors, block_size)
+    blocks = open_blocks(metric, vectors, block_size)
     embed: Callable[[np.ndarray], np.ndarray]
     if isinstance(metric, LinearMetric):
         centre = centre_of(blocks.sample(SAMPLE))

@@ -9,13 +9,15 @@ from .._vectors import VectorBlocks
 from ..metric import BilinearMetric, LinearMetric
 
 
-def open_items(metric: Any, vectors: Any, block_size: int) -> VectorBlocks:
-    """Items in blocks, or the error that says why the metric cannot map them."""
+def open_blocks(metric: Any, vectors: Any, size: int, side: str = "items") -> VectorBlocks:
+    """Vectors in blocks, or the error that says why the metric cannot map them."""
     check_metric(metric)
-    blocks = VectorBlocks(vectors, block_size)
-    if blocks.n_features != metric.n_features:
+    blocks = VectorBlocks(vectors, size)
+    asked = side == "queries" and isinstance(metric, BilinearMetric)
+    width = metric.left.shape[1] if asked else metric.n_features
+    if blocks.n_features != width:
         raise ValueError(
-            f"{blocks.name} must have {metric.n_features} features as the metric takes: got "
+            f"{blocks.name} must have {width} features as the metric takes: got "
             f"{blocks.n_features}."
         )
     return blocks

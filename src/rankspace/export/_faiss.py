@@ -13,7 +13,7 @@ from .._text import PathLike
 from .._vectors import BLOCK, VectorBlocks
 from ..metric import LinearMetric, Metric
 from ._arrays import SAMPLE, Progress
-from ._checks import need, open_items
+from ._checks import need, open_blocks
 
 KINDS = ("flat", "hnsw", "ivf")
 N_LINKS, EFFORT_OF_BUILDING = 32, 200  # of each node of a graph, and candidates for them
@@ -84,7 +84,7 @@ def to_faiss(
     if not 0 < recall <= 1:
         raise ValueError(f"recall must be above 0 and at most 1: got {recall}.")
     faiss = need("faiss", "faiss-cpu")
-    blocks = open_items(metric, vectors, block_size)
+    blocks = open_blocks(metric, vectors, block_size)
     store = _empty_store(faiss, metric, blocks, kind, random_state)
     maps = _item_maps(faiss, metric, blocks)
     loader = _wrap(faiss, maps, store)
