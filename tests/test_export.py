@@ -165,20 +165,20 @@ def test_more_items_can_be_added_to_faiss(metric, X, Q):
 
 
 @pytest.mark.parametrize("with_queries", [True, False])
-@pytest.mark.parametrize("kind", ["hnsw", "ivf"])
-def test_approximate_faiss_finds_what_it_promises(metric, X, Q, tmp_path, kind, with_queries):
+@pytest.mark.parametrize("index_kind", ["hnsw", "ivf"])
+def test_approximate_faiss_finds_what_it_promises(metric, X, Q, tmp_path, index_kind, with_queries):
     faiss = pytest.importorskip("faiss")
     asked = Q[50:] if with_queries else None
-    index = to_faiss(metric, X, tmp_path / "index.faiss", kind=kind, queries=asked)
+    index = to_faiss(metric, X, tmp_path / "index.faiss", index=index_kind, queries=asked)
     assert recall(index.search(Q[:50], K)[1], metric, Q[:50], X) >= 0.99
     stored = faiss.read_index(str(tmp_path / "index.faiss"))
     np.testing.assert_array_equal(stored.search(Q, K)[1], index.search(Q, K)[1])
 
 
-@pytest.mark.parametrize("kind", ["flat", "hnsw", "ivf"])
-def test_faiss_of_few_items(metric, X, kind):
+@pytest.mark.parametrize("index_kind", ["exact", "hnsw", "ivf"])
+def test_faiss_of_few_items(metric, X, index_kind):
     pytest.importorskip("faiss")
-    index = to_faiss(metric, X[:3], kind=kind)
+    index = to_faiss(metric, X[:3], index=index_kind)
     found = index.search(X[:2], 3)[1]
     np.testing.assert_array_equal(found, np.argsort(metric.distances(X[:2], X[:3]), axis=1))
 
@@ -297,7 +297,7 @@ def test_a_failed_export_leaves_the_table_as_it_was(X, connection):
     assert connection.execute("SELECT count(*) FROM items").fetchone() == (20,)
 
 
-@pytest.mark.parametrize("index", ["none", "hnsw"])
+@pytest.mark.parametrize("index", ["exact", "hnsw"])
 def test_a_script_does_what_the_connection_does(metric, X, server, connection, tmp_path, index):
     names = [f"a\\b\t{i}" for i in range(40)]
     to_pgvector(metric, X[:40], connection, ids=names)

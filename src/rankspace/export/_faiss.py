@@ -15,7 +15,7 @@ from ..metric import LinearMetric, Metric
 from ._arrays import SAMPLE, Progress
 from ._checks import need, open_blocks
 
-KINDS = ("flat", "hnsw", "ivf")
+INDEXES = ("exact", "hnsw", "ivf")
 N_LINKS, EFFORT_OF_BUILDING = 32, 200  # of each node of a graph, and candidates for them
 LEAST_ROWS_A_CELL, MOST_ROWS_A_CELL = 39, 256  # that FAISS likes to train on
 N_EXAMPLES, DEPTH = 256, 10  # queries, and the length of their lists, that settle the effort
@@ -26,7 +26,7 @@ def to_faiss(
     vectors: Any,
     path: PathLike | None = None,
     *,
-    kind: str = "flat",
+    index: str = "exact",
     queries: Any = None,
     recall: float = 0.99,
     random_state: int = 0,
@@ -48,8 +48,8 @@ def to_faiss(
         The items: a .npy file, or an array.
     path : path, optional
         Also write the index to this file, for ``faiss.read_index``.
-    kind : {"flat", "hnsw", "ivf"}, default="flat"
-        Exact, a graph, or cells of k-means.
+    index : {"exact", "hnsw", "ivf"}, default="exact"
+        Compare with all items, or search a graph or cells of k-means.
     queries : path or array-like of shape (n_queries, n_query_features), optional
         Examples of queries, to settle the effort of a search that is not exact; items by default.
     recall : float, default=0.99
@@ -80,15 +80,15 @@ def to_faiss(
     >>> index.search(X[:1], 3)[1]
     array([[0, 1, 2]])
     """
-    check_choice(kind, "kind", KINDS)
+    check_choice(index, "index", INDEXES)
     if not 0 < recall <= 1:
         raise ValueError(f"recall must be above 0 and at most 1: got {recall}.")
     faiss = need("faiss", "faiss-cpu")
     blocks = open_blocks(metric, vectors, block_size)
-    store = _empty_store(faiss, metric, blocks, kind, random_state)
+    store = _empty_store(faiss, metric, blocks, index, random_state)
     maps = _item_maps(faiss, metric, blocks)
     loader = _wrap(faiss, maps, store)
-    if kind == "ivf":
+    if index == "ivf":
         loader.train(_single(blocks.sample(store.nlist * MOST_ROWS_A_CELL, random_state)))
     for block in blocks:
         loader.add(_single(block))
@@ -96,25 +96,25 @@ def to_faiss(
             progress(loader.ntotal / blocks.n_rows)
     if not isinstance(metric, LinearMetric):
         maps = [_linear(faiss, metric.left, metric.offset)]
-    if kind != "flat":
+    if index != "exact":
         asked = blocks if queries is None else VectorBlocks(queries)
         examples = _single(asked.sample(N_EXAMPLES, random_state))
-        _settle_effort(store, kind, _mapped(examples, maps), recall)
-    index = _wrap(faiss, maps, store)
+        _settle_effort(store, index, _mapped(examples, maps), recall)
+    built = _wrap(faiss, maps, store)
     if path is not None:
         with replacing(path) as stream:
-            faiss.write_index(index, faiss.PyCallbackIOWriter(stream.write))
-    return index
+            faiss.write_index(built, faiss.PyCallbackIOWriter(stream.write))
+    return built
 
 
 def _empty_store(
-    faiss: Any, metric: Metric, blocks: VectorBlocks, kind: str, random_state: int
+    faiss: Any, metric: Metric, blocks: VectorBlocks, index: str, random_state: int
 ) -> Any:
     width = len(metric.components if isinstance(metric, LinearMetric) else metric.right)
     measure = faiss.METRIC_INNER_PRODUCT if metric.inner else faiss.METRIC_L2
-    if kind == "flat":
+    if index == "exact":
         return faiss.IndexFlat(width, measure)
-    if kind == "hnsw":
+    if index == "hnsw":
         store = faiss.IndexHNSWFlat(width, N_LINKS, measure)
         store.hnsw.efConstruction = EFFORT_OF_BUILDING
         return store
@@ -168,9 +168,9 @@ def _mapped(queries: np.ndarray, maps: list[Any]) -> np.ndarray:
     return queries
 
 
-def _settle_effort(store: Any, kind: str, asked: np.ndarray, recall: float) -> None:
+def _settle_effort(store: Any, index: str, asked: np.ndarray, recall: float) -> None:
     """Double the effort of a search until it misses at most half of what it may."""
-    graph = kind == "hnsw"
+    graph = index == "hnsw"
     holder, name = (store.hnsw, "efSearch") if graph else (store, "nprobe")
     most = store.ntotal if graph else store.nlist
     depth = min(DEPTH, store.ntotal)

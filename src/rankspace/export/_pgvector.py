@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -17,13 +18,14 @@ from ..metric import LinearMetric, Metric
 from ._arrays import Progress
 from ._checks import need, open_blocks
 
-INDEXES = ("none", "hnsw")
+INDEXES = ("exact", "hnsw")
 WIDEST, WIDEST_INDEXED = 16_000, 2_000  # what pgvector stores, and what it indexes
 BINARY_HEADER, BINARY_END = b"PGCOPY\n\xff\r\n\0" + bytes(8), b"\xff\xff"
 NAME = re.compile(r"[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*)?")
 
 
-class _Table(NamedTuple):
+@dataclass(frozen=True)
+class _Table:
     """The statements that make and search a table."""
 
     name: str
@@ -68,7 +70,7 @@ def to_pgvector(
     *,
     table: str = "items",
     ids: Any = None,
-    index: str = "none",
+    index: str = "exact",
     replace: bool = False,
     block_size: int = BLOCK,
     progress: Progress | None = None,
@@ -90,9 +92,9 @@ def to_pgvector(
         Name of the table, also as ``schema.table``, in small letters.
     ids : array-like of str, optional
         Names of the items; by default their row numbers.
-    index : {"none", "hnsw"}, default="none"
-        Search exactly, or by a graph. Raise the setting ``hnsw.ef_search`` of the session if the
-        graph finds too little.
+    index : {"exact", "hnsw"}, default="exact"
+        Compare with all items, or search a graph. Raise the setting ``hnsw.ef_search`` of the
+        session if the graph finds too little.
     replace : bool, default=False
         Drop a table of that name first.
     block_size : int, default=8192
@@ -150,7 +152,7 @@ def to_sql(
     *,
     table: str = "items",
     ids: Any = None,
-    index: str = "none",
+    index: str = "exact",
     replace: bool = False,
     block_size: int = BLOCK,
     progress: Progress | None = None,
@@ -169,8 +171,8 @@ def to_sql(
         Name of the table, also as ``schema.table``, in small letters.
     ids : array-like of str, optional
         Names of the items; by default their row numbers.
-    index : {"none", "hnsw"}, default="none"
-        Search exactly, or by a graph.
+    index : {"exact", "hnsw"}, default="exact"
+        Compare with all items, or search a graph.
     replace : bool, default=False
         Drop a table of that name first.
     block_size : int, default=8192
@@ -222,11 +224,11 @@ def _table(metric: Metric, name: str, ids: np.ndarray | None, index: str) -> _Ta
             f"table must be a name of small letters, digits and _, or schema.name: got {name!r}."
         )
     width = len(metric.components if isinstance(metric, LinearMetric) else metric.right)
-    widest = WIDEST if index == "none" else WIDEST_INDEXED
+    widest = WIDEST if index == "exact" else WIDEST_INDEXED
     if width > widest:
         raise ValueError(
             f"with index={index!r} pgvector takes vectors of up to {widest} components: got "
-            f"{width}. Learn fewer components, or store without an index."
+            f"{width}. Learn fewer components, or search exactly."
         )
     return _Table(name, width, metric.inner, "bigint" if ids is None else "text")
 
