@@ -134,7 +134,10 @@ def test_fit_tells_the_warnings_of_a_learner(capsys):
         (["X.npy", "--labels", "query-ids"], "must have a line for each of 60 rows"),
         (["X.npy", "--labels", "Q.npy"], "must have a label for each of 60 rows"),
         (["X.npy", "--queries", "Q.npy", "--qrels", "named"], "'q0'"),
-        (["X.npy", "--queries", "Q.npy", "--qrels", "named", "--query-ids", "qrels"], "qrels must have"),
+        (
+            ["X.npy", "--queries", "Q.npy", "--qrels", "named", "--query-ids", "qrels"],
+            "qrels must have",
+        ),
         (["twenty_newsgroups_of_yore"], "there is no file, folder or data set"),
     ],
 )

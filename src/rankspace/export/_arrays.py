@@ -32,6 +32,14 @@ class Frozen(NamedTuple):
     metric : BilinearMetric
         Ranks ``items`` as the metric did: its `embed_queries` gives what to search them for by
         inner product.
+
+    Examples
+    --------
+    >>> from rankspace import LinearMetric
+    >>> from rankspace.export import to_frozen
+    >>> frozen = to_frozen(LinearMetric([[2.0, 0.0]]), [[1.0, 9.0], [3.0, 5.0]])
+    >>> frozen.metric.rank([[2.5, 9.0]], frozen.items).items
+    array([1, 0])
     """
 
     items: np.ndarray
