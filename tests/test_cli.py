@@ -187,7 +187,9 @@ def test_wrong_words_are_refused_by_the_parser(capsys):
     capsys.readouterr()
 
 
-@pytest.mark.parametrize("verb", ["demo", "evaluate", "compare", "rank", "datasets"])
+@pytest.mark.parametrize(
+    "verb", ["demo", "evaluate", "compare", "rank", "fit", "transform", "export", "datasets"]
+)
 def test_help_teaches_by_an_example(verb, capsys):
     with pytest.raises(SystemExit) as stopped:
         cli.main([verb, "--help"])

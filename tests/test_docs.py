@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import rankspace
-from rankspace import datasets
+from rankspace import datasets, export
 
 MODULES = [m.name for m in pkgutil.walk_packages(rankspace.__path__, "rankspace.")]
 ROOT = Path(__file__).parent.parent
@@ -25,7 +25,7 @@ def test_examples_run(name, tmp_path, monkeypatch):
 
 
 def public_objects():
-    for module in (rankspace, datasets):
+    for module in (rankspace, datasets, export):
         for name in module.__all__:
             found = getattr(module, name)
             if inspect.isclass(found) or inspect.isfunction(found):

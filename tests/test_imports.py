@@ -13,7 +13,17 @@ PACKAGE = Path(rankspace.__file__).parent
 
 # From the ground up: a module may import from its own layer and from those before it.
 LAYERS = [
-    {"_kernels", "_text", "_files", "_tables", "_progress", "_threads", "_vectors", "_choices"},
+    {
+        "_kernels",
+        "_text",
+        "_files",
+        "_tables",
+        "_progress",
+        "_threads",
+        "_vectors",
+        "_choices",
+        "_verbs",
+    },
     {"_qrels", "_judgments"},
     {"_judgment_table"},
     {"relevance", "ranking"},
@@ -21,6 +31,7 @@ LAYERS = [
     {"results", "_space", "_scaling"},
     {"measures", "search", "datasets"},
     {"metric", "neighbors"},
+    {"export"},
     {"_solvers"},
     {"_base"},
     {"baselines", "baselines_online", "frml", "listwise", "mlr"},
@@ -30,7 +41,7 @@ LAYERS = [
     {"_svg", "_page", "plots"},
     {"experiments", "_inputs"},
     {"report"},
-    {"demo", "cli_tune"},
+    {"demo", "_fit_verbs", "_export_verb", "_tune_verb"},
     {"cli"},
 ]
 

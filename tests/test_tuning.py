@@ -17,8 +17,8 @@ from rankspace import (
 )
 from rankspace import tuning as module
 from rankspace._candidates import Candidate, candidates
+from rankspace._tune_verb import seconds
 from rankspace.cli import main
-from rankspace.cli_tune import seconds
 from rankspace.tuning import AS_IS, Tried, _Choice, _folds, _seen
 
 MEASURE = "ndcg-linear@10"
@@ -267,7 +267,7 @@ def files(tmp_path):
 def tune_by_command(files, *more):
     return main([
         "tune", str(files / "corpus.npy"), "--queries", str(files / "queries.npy"),
-        "--judgments", str(files / "qrels.txt"), "--output", str(files / "m.safetensors"), *more,
+        "--qrels", str(files / "qrels.txt"), "--output", str(files / "m.safetensors"), *more,
     ])  # fmt: skip
 
 
@@ -291,10 +291,9 @@ def test_the_command_prints_json(files, capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["wine", "--judgments", "x"], "--queries and --judgments go with a corpus in a .npy"),
-        (["c.npy"], "a corpus in a .npy file needs --queries and --judgments"),
+        (["wine", "--qrels", "x"], "--qrels goes with vectors in a .npy file"),
         (["mq2008-like"], "mq2008-like"),
-        (["wine", "--split", "nope"], "the split must be one of none: got 'nope'"),
+        (["wine", "--dev", "nope"], "splits of wine are none: got 'nope'"),
     ],
 )
 def test_the_command_refuses_with_a_sentence(words, message, tmp_path, capsys):

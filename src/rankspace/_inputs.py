@@ -79,3 +79,76 @@ def vectors_of(options: argparse.Namespace) -> tuple[Any, Any, Any, Any, Any]:
         raise ValueError(f"{options.corpus} has no vectors of both queries and items to rank.")
     relevance = _named(dataset.relevance)
     return dataset.X, dataset.queries, relevance.item_ids, relevance.query_ids, relevance.own_items
+
+
+def taught_by(options: argparse.Namespace) -> tuple[Any, Any, Any]:
+    """Items, their labels or judgments, and vectors of separate queries."""
+    from ._vectors import read_vectors
+    from .relevance import Relevance
+
+    if Path(options.data).suffix != ".npy":
+        given = [n for n in ("labels", "qrels", "queries", "ids", "query_ids") if vars(options)[n]]
+        if given:
+            word = given[0].replace("_", "-")
+            raise ValueError(f"--{word} goes with vectors in a .npy file; other data bring theirs.")
+        rules = {"embeddings": options.embeddings, "unknown": options.unknown}
+        dataset = _open(options.data, options.split, **rules)
+        if dataset.X is None or dataset.relevance is None:
+            raise ValueError(f"{options.data} has no vectors, or no judgments, to learn from.")
+        return dataset.X, dataset.relevance, dataset.queries
+    if options.split is not None or options.embeddings is not None:
+        raise ValueError("--split and --embeddings go with a folder or a data set, not a .npy.")
+    X = read_vectors(options.data)
+    if options.labels and not options.qrels:
+        return X, _labels(options.labels, len(X)), None
+    if options.labels or not options.qrels or not options.queries:
+        raise ValueError(
+            "vectors in a .npy file need --labels, or --qrels and --queries, to learn from."
+        )
+    queries = read_vectors(options.queries)
+    relevance = Relevance.from_qrels(
+        options.qrels,
+        query_ids=_names(options.query_ids, len(queries)),
+        item_ids=_names(options.ids, len(X)),
+        unknown=options.unknown,
+    )
+    return X, relevance, queries
+
+
+def items_of(source: str, names: str | None) -> tuple[Any, Any]:
+    """Vectors of items, or the file that has them, and their names."""
+    if Path(source).suffix == ".npy":
+        return source, None if names is None else _lines(names)
+    if names is not None:
+        raise ValueError("--ids goes with vectors in a .npy file; other data bring their own.")
+    dataset = _open(source, None)
+    if dataset.X is None:
+        raise ValueError(f"{source} has no vectors.")
+    return dataset.X, None if dataset.relevance is None else dataset.relevance.item_ids
+
+
+def _names(path: str | None, size: int) -> list[str]:
+    """A name a line; without a file, row numbers."""
+    if path is None:
+        return list(map(str, range(size)))
+    names = _lines(path)
+    if len(names) != size:
+        raise ValueError(f"{path} must have a line for each of {size} rows: got {len(names)}.")
+    return names
+
+
+def _lines(path: str) -> list[str]:
+    from ._text import read_lines
+
+    return [text for _, text in read_lines(path)]
+
+
+def _labels(path: str, size: int) -> Any:
+    import numpy as np
+
+    if Path(path).suffix != ".npy":
+        return np.array(_names(path, size))
+    labels = np.load(path, allow_pickle=False)
+    if labels.shape != (size,):
+        raise ValueError(f"{path} must have a label for each of {size} rows: got {labels.shape}.")
+    return labels

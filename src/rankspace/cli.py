@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from . import __version__
+from ._export_verb import add_export
+from ._fit_verbs import add_fit, add_transform
 from ._progress import Progress
 from ._tables import as_text
-from .cli_tune import add_tune
-
-Verb = Callable[[argparse.Namespace], str]
+from ._tune_verb import add_tune
+from ._verbs import add_verb, as_json, change, check_output
 
 JUDGMENTS = "a qrels file (TREC or BEIR), a BEIR folder, or the name of a data set"
 MEASURES = "names such as 'map ndcg@10 p@5 r@100 mrr auc'; see the guide for all"
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = build_parser().parse_args(arguments)
     try:
-        _check_output(getattr(options, "output", None))
+        check_output(getattr(options, "output", None))
         answer = options.verb(options)
     except (ValueError, OSError, ImportError) as error:
         print(f"rankspace {options.name}: {_sentence(error)}", file=sys.stderr)
@@ -64,16 +64,6 @@ def _sentence(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
-def _check_output(output: str | None) -> None:
-    """Refuse a place that cannot be written to before the work is done."""
-    if output is None:
-        return
-    if Path(output).is_dir() or output.endswith(("/", os.sep)):
-        raise ValueError(f"--output must name a file: got the folder {output}.")
-    if not Path(output).parent.is_dir():
-        raise ValueError(f"the folder {Path(output).parent} does not exist: create it first.")
-
-
 def build_parser() -> argparse.ArgumentParser:
     """The words that each verb takes."""
     parser = argparse.ArgumentParser(
@@ -87,22 +77,12 @@ def build_parser() -> argparse.ArgumentParser:
     _add_evaluate(verbs)
     _add_compare(verbs)
     _add_rank(verbs)
-    add_tune(verbs, _add_verb)
+    add_tune(verbs)
+    add_fit(verbs)
+    add_transform(verbs)
+    add_export(verbs)
     _add_datasets(verbs)
     _add_reproduce(verbs)
-    return parser
-
-
-def _add_verb(verbs: Any, verb: Verb, summary: str, text: str, example: str) -> Any:
-    parser = verbs.add_parser(
-        verb.__name__,
-        help=summary,
-        description=text,
-        epilog=f"example: {example}",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-    )
-    parser.set_defaults(verb=verb)
-    parser.add_argument("--json", action="store_true", help="print JSON for machines")
     return parser
 
 
@@ -110,7 +90,7 @@ def _add_verb(verbs: Any, verb: Verb, summary: str, text: str, example: str) -> 
 
 
 def _add_demo(verbs: Any) -> None:
-    parser = _add_verb(
+    parser = add_verb(
         verbs, demo, "show the main job on a small data set",
         "Learn a metric on one half of a data set, choose it on a quarter and judge it on the last "
         "quarter; print the table and write an HTML page. Needs no download.",
@@ -131,7 +111,7 @@ def demo(options: argparse.Namespace) -> str:
         result = run_demo(dataset, options.output, random_state=options.seed, progress=progress.say)
     page = str(result.page.resolve())
     if options.json:
-        return _json(
+        return as_json(
             {
                 "chosen": result.chosen,
                 "validation_map": result.validation,
@@ -154,7 +134,7 @@ def demo(options: argparse.Namespace) -> str:
 
 
 def _add_evaluate(verbs: Any) -> None:
-    parser = _add_verb(
+    parser = add_verb(
         verbs, evaluate, "score a run against judgments",
         "Score a run file against judgments: means over queries with 95 % intervals.",
         "rankspace evaluate run.trec qrels/test.tsv --measures 'ndcg-linear@10 map'",
@@ -193,7 +173,7 @@ def evaluate(options: argparse.Namespace) -> str:
 
 
 def _add_compare(verbs: Any) -> None:
-    parser = _add_verb(
+    parser = add_verb(
         verbs, compare, "test two runs against each other",
         "Compare two runs query by query: difference, 95 % interval, and the p-value of a paired "
         "randomisation test.",
@@ -214,7 +194,7 @@ def compare(options: argparse.Namespace) -> str:
 
 
 def _add_rank(verbs: Any) -> None:
-    parser = _add_verb(
+    parser = add_verb(
         verbs, rank, "rank a corpus for each query",
         "Rank the items of a corpus for each query by Euclidean distance or a saved metric, and "
         "write a TREC run file. Rows of a data set without separate queries rank each other.",
@@ -261,7 +241,7 @@ def rank(options: argparse.Namespace) -> str:
         progress.say(f"writing {options.output}")
         write_trec_run(ranking, options.output)
     if options.json:
-        return _json({"n_queries": n_queries, "n_items": len(index), "output": options.output})
+        return as_json({"n_queries": n_queries, "n_items": len(index), "output": options.output})
     longest = max(items.size for items, _ in ranking)
     return (
         f"ranked {len(index)} items for {n_queries} queries: wrote the first {longest} of each to "
@@ -270,7 +250,7 @@ def rank(options: argparse.Namespace) -> str:
 
 
 def _add_datasets(verbs: Any) -> None:
-    _add_verb(
+    add_verb(
         verbs, datasets, "list the data sets",
         "List the data sets that can be named, and whether they can be had without a download. "
         "Set RANKSPACE_DATA to the folder that holds their files.",
@@ -284,7 +264,7 @@ def datasets(options: argparse.Namespace) -> str:
 
     rows = list_datasets()
     if options.json:
-        return _json([row._asdict() for row in rows])
+        return as_json([row._asdict() for row in rows])
     table = [
         (row.name, row.kind, row.size, "yes" if row.available else "no", row.source) for row in rows
     ]
@@ -292,7 +272,7 @@ def datasets(options: argparse.Namespace) -> str:
 
 
 def _add_reproduce(verbs: Any) -> None:
-    parser = _add_verb(
+    parser = add_verb(
         verbs, reproduce, "rerun a table or figure of the papers",
         "Rerun a published table or figure and write tables and pictures beside the published "
         "numbers. A run that was stopped goes on where it was. Without a name, list the recipes.",
@@ -315,28 +295,15 @@ def reproduce(options: argparse.Namespace) -> str:
     if options.recipe is None:
         recipes = [load_recipe(name) for name in list_recipes()]
         if options.json:
-            return _json([{"name": r.name, "title": r.title, "cost": r.cost} for r in recipes])
+            return as_json([{"name": r.name, "title": r.title, "cost": r.cost} for r in recipes])
         return as_text(["name", "shows", "takes"], [(r.name, r.title, r.cost) for r in recipes])
-    recipe = load_recipe(options.recipe).with_options(dict(map(_change, options.set)))
+    recipe = load_recipe(options.recipe).with_options(dict(map(change, options.set)))
     with Progress(f"rankspace reproduce {recipe.name}") as progress:
         progress.say(f"running, which takes {recipe.cost}")
         outcome = run(recipe, options.folder, n_jobs=options.jobs, progress=progress.show)
     if options.json:
-        return _json(outcome.to_dict())
+        return as_json(outcome.to_dict())
     return f"{outcome}\n\nwritten to {Path(options.folder) / recipe.name}"
-
-
-def _change(text: str) -> tuple[str, Any]:
-    """An option and its value, as TOML writes it."""
-    import tomllib
-
-    try:
-        ((name, value),) = tomllib.loads(text).items()
-    except ValueError as error:
-        raise ValueError(
-            f"--set must be OPTION=VALUE, such as n_splits=5: got {text!r}."
-        ) from error
-    return name, value
 
 
 # ---------------------------------------------------------------------- answers
@@ -346,10 +313,6 @@ def _show(result: Any, options: argparse.Namespace) -> str:
     if options.output:
         result.write(options.output)
     return result.to_json() if options.json else str(result)
-
-
-def _json(content: Any) -> str:
-    return json.dumps(content, indent=2)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,78 @@
+"""The verb ``rankspace tune``."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from typing import Any
+
+from ._progress import Progress
+from ._verbs import add_taught_data, add_verb, as_json
+
+UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def add_tune(verbs: Any) -> None:
+    """The words of ``tune``."""
+    parser = add_verb(
+        verbs, tune, "learn a better metric from judgments, if there is one",
+        "Try several learned metrics on held-out queries, say what the best is worth, and write "
+        "it; if nothing is better beyond chance, say so and write the identity.",
+        "rankspace tune scifact --split train --output scifact.safetensors",
+    )  # fmt: skip
+    add_taught_data(parser)
+    parser.add_argument("--dev", help="a split to judge by, in place of folds of the queries")
+    parser.add_argument("--measure", default="ndcg-linear@10", help="what to choose by")
+    parser.add_argument(
+        "--generalise", action="store_true", help="choose by queries with new relevant items only"
+    )
+    parser.add_argument("--budget", type=seconds, help="time to take, such as 60s, 10m or 1h")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the folds and the learners")
+    parser.add_argument("--output", required=True, help="the metric file to write")
+
+
+def tune(options: argparse.Namespace) -> str:
+    """Learn a better metric from judgments, if there is one."""
+    from .tuning import tune as tune_metric
+
+    with Progress("rankspace tune") as progress:
+        progress.say("reading")
+        X, relevance, queries, dev = _with_dev(options)
+        tuned = tune_metric(
+            X, relevance, queries=queries, dev=dev, measure=options.measure,
+            generalise=options.generalise, budget=options.budget, random_state=options.seed,
+            progress=lambda step, share: progress.say(f"{share:4.0%} {step}"),
+        )  # fmt: skip
+    tuned.metric.save(options.output)
+    if options.json:
+        return as_json({**tuned.report.to_dict(), "output": options.output})
+    return f"{tuned}\nwrote {options.output}"
+
+
+def seconds(text: str) -> float:
+    """A time such as ``90``, ``60s`` or ``10m``."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", text)
+    if match is None:
+        raise argparse.ArgumentTypeError(f"must be a time such as 60s, 10m or 1h: got {text!r}")
+    return float(match[1]) * UNITS[match[2] or "s"]
+
+
+def _with_dev(options: argparse.Namespace) -> tuple[Any, Any, Any, Any]:
+    """Items, judgments, queries, and the places of the queries to judge by."""
+    import numpy as np
+
+    from ._inputs import _open, taught_by
+
+    if options.dev is None:
+        return *taught_by(options), None
+    dataset = _open(options.data, None, embeddings=options.embeddings, unknown=options.unknown)
+    for name in (options.split, options.dev):
+        if name is not None and name not in dataset.splits:
+            splits = ", ".join(dataset.splits) or "none"
+            raise ValueError(f"splits of {options.data} are {splits}: got {name!r}.")
+    dev = dataset.splits[options.dev]
+    every = np.arange(dataset.relevance.n_queries)
+    chosen = every if options.split is None else np.union1d(dataset.splits[options.split], dev)
+    queries = None if dataset.queries is None else dataset.queries[chosen]
+    places = np.searchsorted(chosen, dev)
+    return dataset.X, dataset.relevance.take_queries(chosen), queries, places

@@ -1,0 +1,384 @@
+"""Metrics where vectors live: each place ranks as our own index does."""
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rankspace import BilinearMetric, Index, LinearMetric
+from rankspace.export import (
+    to_faiss,
+    to_frozen,
+    to_npy,
+    to_onnx,
+    to_pgvector,
+    to_qdrant,
+    to_sql,
+)
+
+K = 10
+
+
+@pytest.fixture(scope="module")
+def X():
+    """Items of many clusters, as embeddings are, in float32."""
+    rng = np.random.default_rng(1)
+    centres = 2 * rng.standard_normal((60, 24))
+    return (centres[rng.integers(60, size=3000)] + rng.standard_normal((3000, 24))).astype("f4")
+
+
+@pytest.fixture(scope="module")
+def Q(X):
+    rng = np.random.default_rng(2)
+    return (X[rng.choice(3000, 100)] + 0.5 * rng.standard_normal((100, 24))).astype("f4")
+
+
+def make_metric(kind):
+    """A metric far from the identity."""
+    rng = np.random.default_rng(3)
+    if kind == "linear":
+        return LinearMetric(rng.standard_normal((12, 24)) * np.geomspace(0.1, 3, 24))
+    return BilinearMetric(
+        rng.standard_normal((12, 24)), rng.standard_normal((12, 24)), offset=rng.standard_normal(12)
+    )
+
+
+@pytest.fixture(params=["linear", "bilinear"])
+def metric(request):
+    return make_metric(request.param)
+
+
+def assert_same_lists(found, metric, Q, X, rtol=1e-4):
+    """The ten items found are those of `Index`, up to ties within single precision."""
+    wanted = Index(X.astype(float), metric).rank(Q.astype(float), K)
+    found = np.asarray(found)
+    assert found.shape == (len(Q), K)
+    assert all(len(set(row)) == K for row in found.tolist())
+    got = np.take_along_axis(metric.distances(Q.astype(float), X.astype(float)), found, axis=1)
+    best = wanted.distances.reshape(found.shape)
+    np.testing.assert_allclose(got, best, rtol=rtol)
+    assert np.mean(found == wanted.items.reshape(found.shape)) > 0.99
+
+
+def recall(found, metric, Q, X):
+    wanted = Index(X, metric).rank(Q, K).items.reshape(-1, K)
+    return np.mean([len(set(a) & set(b)) / K for a, b in zip(found, wanted, strict=True)])
+
+
+def by_inner_product(queries, items):
+    return np.argsort(-(queries @ items.T), axis=1, kind="stable")[:, :K]
+
+
+# ---------------------------------------------------------------------- arrays
+
+
+@pytest.mark.parametrize("block_size", [1, 7, 10_000])
+def test_npy_is_written_in_blocks(metric, X, Q, tmp_path, block_size):
+    np.save(tmp_path / "X.npy", X[:50])
+    shares = []
+    to_npy(
+        metric, tmp_path / "X.npy", tmp_path / "mapped.npy",
+        block_size=block_size, progress=shares.append,
+    )  # fmt: skip
+    to_npy(metric, Q, tmp_path / "asked.npy", side="queries", block_size=block_size)
+    mapped = np.load(tmp_path / "mapped.npy", mmap_mode="r")
+    assert mapped.dtype == np.float32
+    assert mapped.flags.c_contiguous
+    np.testing.assert_allclose(mapped, metric.embed_items(X[:50]), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        np.load(tmp_path / "asked.npy"), metric.embed_queries(Q), rtol=1e-4, atol=1e-4
+    )
+    assert len(shares) == -(-50 // block_size)
+    assert shares[-1] == 1.0
+    assert {p.name for p in tmp_path.iterdir()} == {"X.npy", "mapped.npy", "asked.npy"}
+
+
+@pytest.mark.parametrize(
+    ("stored", "written"), [("f2", "f4"), ("f4", "f4"), ("f8", "f8"), ("i4", "f8"), ("u1", "f8")]
+)
+def test_npy_keeps_single_precision(tmp_path, stored, written):
+    X = np.asfortranarray(np.arange(12).reshape(4, 3).astype(stored))
+    np.save(tmp_path / "X.npy", X)
+    to_npy(LinearMetric([[1.0, 2.0, 3.0]]), tmp_path / "X.npy", tmp_path / "out.npy", block_size=3)
+    found = np.load(tmp_path / "out.npy")
+    assert found.dtype == written
+    np.testing.assert_array_equal(found, X.astype(float) @ [[1.0], [2.0], [3.0]])
+
+
+@pytest.mark.parametrize("offset", [0.0, 100.0])
+@pytest.mark.parametrize("in_file", [True, False])
+def test_frozen_corpus_ranks_alike(metric, X, Q, tmp_path, offset, in_file):
+    X, Q = X + np.float32(offset), Q + np.float32(offset)
+    path = tmp_path / "frozen.npy" if in_file else None
+    items, asked = to_frozen(metric, X, path, block_size=999)
+    np.testing.assert_array_equal(items[:, :24], X)
+    assert items.shape[1] == 24 + (metric.kind == "linear")
+    assert items.dtype == np.float32
+    found = by_inner_product(asked.embed_queries(Q.astype(float)), items.astype(float))
+    assert_same_lists(found, metric, Q, X)
+    asked.save(tmp_path / "queries.safetensors")
+    ranking = Index(items, BilinearMetric.load(tmp_path / "queries.safetensors")).rank(Q, K)
+    assert recall(ranking.items.reshape(-1, K), metric, Q, X) > 0.99
+
+
+def test_the_column_of_a_frozen_corpus_is_the_formula(X):
+    metric = make_metric("linear")
+    items, asked = to_frozen(metric, X[:20].astype(float))
+    W = metric.matrix
+    np.testing.assert_allclose(items[:, -1], [-x @ W @ x for x in X[:20].astype(float)])
+    query = X[30].astype(float)
+    np.testing.assert_allclose(asked.embed_queries([query])[0], [*(2 * W @ query), 1.0])
+
+
+# ---------------------------------------------------------------------- FAISS
+
+
+def test_faiss_flat_takes_raw_vectors(metric, X, Q, tmp_path):
+    faiss = pytest.importorskip("faiss")
+    index = to_faiss(metric, X, tmp_path / "index.faiss", block_size=700)
+    assert isinstance(index, faiss.IndexPreTransform)
+    assert_same_lists(index.search(Q, K)[1], metric, Q, X)
+    stored = faiss.read_index(str(tmp_path / "index.faiss"))
+    np.testing.assert_array_equal(stored.search(Q, K)[1], index.search(Q, K)[1])
+    inner = faiss.METRIC_INNER_PRODUCT if metric.inner else faiss.METRIC_L2
+    assert stored.metric_type == inner
+
+
+def test_faiss_flat_far_from_the_origin(X, Q):
+    pytest.importorskip("faiss")
+    metric = make_metric("linear")
+    X, Q = X + np.float32(1e4), Q + np.float32(1e4)
+    assert_same_lists(to_faiss(metric, X).search(Q, K)[1], metric, Q, X)
+
+
+def test_more_items_can_be_added_to_faiss(metric, X, Q):
+    pytest.importorskip("faiss")
+    index = to_faiss(metric, X[:2000])
+    if metric.inner:
+        index.index.add(metric.embed_items(X[2000:]))
+    else:
+        index.add(X[2000:])
+    assert_same_lists(index.search(Q, K)[1], metric, Q, X)
+
+
+@pytest.mark.parametrize("with_queries", [True, False])
+@pytest.mark.parametrize("index_kind", ["hnsw", "ivf"])
+def test_approximate_faiss_finds_what_it_promises(metric, X, Q, tmp_path, index_kind, with_queries):
+    faiss = pytest.importorskip("faiss")
+    asked = Q[50:] if with_queries else None
+    index = to_faiss(metric, X, tmp_path / "index.faiss", index=index_kind, queries=asked)
+    assert recall(index.search(Q[:50], K)[1], metric, Q[:50], X) >= 0.99
+    stored = faiss.read_index(str(tmp_path / "index.faiss"))
+    np.testing.assert_array_equal(stored.search(Q, K)[1], index.search(Q, K)[1])
+
+
+@pytest.mark.parametrize("index_kind", ["exact", "hnsw", "ivf"])
+def test_faiss_of_few_items(metric, X, index_kind):
+    pytest.importorskip("faiss")
+    index = to_faiss(metric, X[:3], index=index_kind)
+    found = index.search(X[:2], 3)[1]
+    np.testing.assert_array_equal(found, np.argsort(metric.distances(X[:2], X[:3]), axis=1))
+
+
+# ---------------------------------------------------------------------- ONNX
+
+
+@pytest.mark.parametrize("side", ["queries", "items"])
+def test_onnx_maps_as_the_metric_does(metric, X, tmp_path, side):
+    pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    model = to_onnx(metric, tmp_path / "map.onnx", side=side)
+    operators = [node.op_type for node in model.graph.node]
+    shifted = metric.kind == "bilinear" and side == "queries"
+    assert operators == (["MatMul", "Add"] if shifted else ["MatMul"])
+    session = runtime.InferenceSession(tmp_path / "map.onnx", providers=["CPUExecutionProvider"])
+    (found,) = session.run(["mapped"], {"vectors": X})
+    embed = metric.embed_queries if side == "queries" else metric.embed_items
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, embed(X), rtol=1e-4, atol=1e-4)
+    notes = session.get_modelmeta().custom_metadata_map
+    assert notes["search"] == ("inner product" if metric.inner else "Euclidean distance")
+
+
+def test_lists_of_a_query_that_went_through_onnx(metric, X, Q, tmp_path):
+    pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    model = to_onnx(metric).SerializeToString()
+    session = runtime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    (asked,) = session.run(None, {"vectors": Q})
+    items = metric.embed_items(X)
+    if metric.inner:
+        found = by_inner_product(asked, items)
+    else:
+        found = Index(items).rank(asked, K).items.reshape(-1, K)
+    assert_same_lists(found, metric, Q, X)
+
+
+# ---------------------------------------------------------------------- PostgreSQL
+
+
+@pytest.fixture(scope="module")
+def server():
+    """A PostgreSQL of our own in a folder of its own, gone at the end."""
+    with tempfile.TemporaryDirectory(prefix="pg") as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", folder)
+        pgserver = pytest.importorskip("pgserver")
+        pytest.importorskip("psycopg")
+        try:
+            started = pgserver.get_server(Path(folder) / "data", cleanup_mode="stop")
+        except (OSError, subprocess.SubprocessError) as error:
+            pytest.skip(f"PostgreSQL does not start here: {error}")
+        with started:
+            yield started
+
+
+@pytest.fixture
+def connection(server):
+    import psycopg
+
+    with psycopg.connect(server.get_uri()) as opened:
+        opened.execute("DROP TABLE IF EXISTS items, things")
+        opened.commit()
+        yield opened
+
+
+def fetch_lists(connection, sql, metric, Q):
+    lists = []
+    for vector in metric.embed_queries(Q):
+        rows = connection.execute(sql, (str(vector.tolist()), K)).fetchall()
+        lists.append([int(row[0]) for row in rows])
+    return lists
+
+
+def test_pgvector_ranks_alike(metric, X, Q, connection):
+    sql = to_pgvector(metric, X, connection, block_size=700)
+    assert_same_lists(fetch_lists(connection, sql, metric, Q), metric, Q, X)
+    stored = connection.execute("SELECT embedding FROM items WHERE id = 1234").fetchone()[0]
+    np.testing.assert_allclose(
+        np.fromstring(stored[1:-1], sep=","), metric.embed_items(X[1234:1235])[0], rtol=1e-4
+    )
+
+
+def test_pgvector_by_a_graph(metric, X, Q, server, connection):
+    sql = to_pgvector(metric, X, server.get_uri(), index="hnsw", table="things")
+    connection.execute("SET enable_seqscan = off")
+    connection.execute("SET hnsw.ef_search = 200")
+    plan = "\n".join(
+        row[0] for row in connection.execute(
+            f"EXPLAIN {sql}", (str(metric.embed_queries(Q)[0].tolist()), K)
+        )
+    )  # fmt: skip
+    assert "Index Scan using things_embedding_idx" in plan
+    assert recall(fetch_lists(connection, sql, metric, Q), metric, Q, X) >= 0.99
+
+
+def test_pgvector_keeps_names_and_refuses_to_overwrite(X, Q, connection):
+    metric = make_metric("linear")
+    names = [f"it's \t n\u00b0{i}" for i in range(50)]
+    sql = to_pgvector(metric, X[:50], connection, ids=names)
+    found = connection.execute(sql, (str(metric.embed_queries(Q)[0].tolist()), 50)).fetchall()
+    assert [row[0] for row in found] == Index(X[:50], metric, ids=names).rank(Q[:1]).ids(0)
+    with pytest.raises(ValueError, match=r"table must be new: items exists\. Pass replace=True"):
+        to_pgvector(metric, X[:50], connection)
+    to_pgvector(metric, X[:20], connection, replace=True)
+    assert connection.execute("SELECT count(*), max(id) FROM items").fetchone() == (20, 19)
+
+
+def test_a_failed_export_leaves_the_table_as_it_was(X, connection):
+    metric = make_metric("linear")
+    to_pgvector(metric, X[:20], connection)
+    broken = X[:30].copy()
+    broken[25] = np.nan
+    with pytest.raises(ValueError, match="vectors must hold finite numbers"):
+        to_pgvector(metric, broken, connection, replace=True, block_size=10)
+    assert connection.execute("SELECT count(*) FROM items").fetchone() == (20,)
+
+
+@pytest.mark.parametrize("index", ["exact", "hnsw"])
+def test_a_script_does_what_the_connection_does(metric, X, server, connection, tmp_path, index):
+    names = [f"a\\b\t{i}" for i in range(40)]
+    to_pgvector(metric, X[:40], connection, ids=names)
+    sql = to_sql(metric, X[:40], tmp_path / "s.sql", ids=names, index=index, table="things")
+    assert ("USING hnsw" in (tmp_path / "s.sql").read_text()) == (index == "hnsw")
+    server.psql((tmp_path / "s.sql").read_text())
+    joined = "SELECT items.embedding <-> things.embedding FROM items JOIN things USING (id)"
+    apart = np.array(connection.execute(joined).fetchall())
+    assert apart.shape == (40, 1)
+    assert apart.max() < 1e-6
+    assert sql.startswith('SELECT id FROM "things" ORDER BY embedding <')
+
+
+def test_tables_that_pgvector_cannot_hold():
+    wide = LinearMetric(np.ones((2001, 1)))
+    with pytest.raises(ValueError, match=r"'hnsw' pgvector takes vectors of up to 2000 .* 2001"):
+        to_pgvector(wide, [[1.0]], "", index="hnsw")
+    for table in ("Items", 'a"b', "a b", "a.b.c", ""):
+        with pytest.raises(ValueError, match="table must be a name of small letters"):
+            to_pgvector(wide, [[1.0]], "", table=table)
+
+
+# ---------------------------------------------------------------------- Qdrant
+
+
+def test_qdrant_ranks_alike(metric, X, Q):
+    qdrant = pytest.importorskip("qdrant_client")
+    client = qdrant.QdrantClient(":memory:")
+    to_qdrant(metric, X, client, collection="docs", ids=[f"d{i}" for i in range(3000)])
+    lists = []
+    for vector in metric.embed_queries(Q):
+        points = client.query_points("docs", vector, limit=K).points
+        assert all(point.payload["name"] == f"d{point.id}" for point in points)
+        lists.append([point.id for point in points])
+    assert_same_lists(lists, metric, Q, X)
+
+
+def test_qdrant_refuses_to_overwrite(X):
+    qdrant = pytest.importorskip("qdrant_client")
+    client, metric = qdrant.QdrantClient(":memory:"), make_metric("linear")
+    to_qdrant(metric, X[:20], client)
+    with pytest.raises(ValueError, match="collection must be new: items exists"):
+        to_qdrant(metric, X[:20], client)
+    to_qdrant(metric, X[:10], client, replace=True)
+    assert client.count("items").count == 10
+
+
+# ---------------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize(
+    ("export", "package"),
+    [
+        (lambda m, X: to_faiss(m, X), "faiss-cpu"),
+        (lambda m, X: to_onnx(m), "onnx"),
+        (lambda m, X: to_pgvector(m, X, ""), "psycopg"),
+    ],
+)
+def test_a_missing_package_names_the_extra(X, monkeypatch, export, package):
+    for module in ("faiss", "onnx", "psycopg"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ImportError, match=rf"{package}.*: pip install 'rankspace\[export\]'"):
+        export(make_metric("linear"), X)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"vectors": np.ones((3, 5))}, "vectors must have 24 features as the metric takes: got 5"),
+        ({"vectors": np.ones(3)}, r"vectors must be a matrix of real numbers.*shape \(3,\)"),
+        ({"vectors": np.full((3, 24), np.nan)}, "vectors must hold finite numbers"),
+        ({"vectors": np.ones((0, 24))}, "vectors must hold at least one vector"),
+        ({"metric": "euclidean"}, "metric must be a LinearMetric or a BilinearMetric.*got str"),
+        ({"block_size": 0}, "block_size must be at least 1 row: got 0"),
+    ],
+)
+def test_wrong_vectors_leave_no_file(tmp_path, change, message):
+    given = {"metric": make_metric("linear"), "vectors": np.ones((3, 24)), **change}
+    for export in (to_frozen, to_npy, to_faiss, to_sql):
+        if export is to_faiss:
+            pytest.importorskip("faiss")
+        with pytest.raises(ValueError, match=message):
+            export(path=tmp_path / "out", **given)
+    assert not list(tmp_path.iterdir())
