@@ -310,7 +310,7 @@ def reproduce(options: argparse.Namespace) -> str:
 def _show(result: Any, options: argparse.Namespace) -> str:
     if options.output:
         result.write(options.output)
-    return result.toas_json() if options.json else str(result)
+    return result.to_json() if options.json else str(result)
 
 
 if __name__ == "__main__":
