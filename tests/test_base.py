@@ -320,10 +320,11 @@ def test_bad_input(case):
         Weighted().fit(X, y)
 
 
-def test_queries_of_the_wrong_number():
+@pytest.mark.parametrize("queries", [[[0.0], [1.0]], [[0.0, 1.0]]])
+def test_queries_of_the_wrong_shape(queries):
     relevance = Relevance.from_lists([[0]], n_items=2)
-    with pytest.raises(ValueError, match="got 2 rows and 1 queries"):
-        Weighted().fit([[0.0], [1.0]], relevance, queries=[[0.0], [1.0]])
+    with pytest.raises(ValueError, match=r"so shape \(1, 1\): got \("):
+        Weighted().fit([[0.0], [1.0]], relevance, queries=queries)
 
 
 def test_score_of_judged_items_is_that_of_the_whole_ranking():

@@ -15,7 +15,7 @@ from rankspace._solvers.warp import rank_weights
 from rankspace.cli import main
 from rankspace.datasets import Dataset, load_wine
 from rankspace.datasets._dataset import labelled
-from rankspace.experiments import Recipe, list_recipes, load_recipe, reproduce
+from rankspace.experiments import Recipe, adapters, list_recipes, load_recipe, reproduce
 from rankspace.experiments.knn import choose, one_piece
 from rankspace.experiments.matching import Interval, synthetic
 from rankspace.experiments.noise import noisy_wine
@@ -31,10 +31,10 @@ pytest.importorskip("matplotlib", reason="matplotlib is not installed").use("agg
 @pytest.mark.parametrize("name", list_recipes())
 def test_recipes_name_their_paper_and_its_numbers(name):
     recipe = load_recipe(name)
-    assert ", ICML 20" in recipe.paper
+    assert ", ICML 20" in recipe.paper or name == "embeddings"
     assert set(recipe.options) & {"n_splits", "seed"}
     published = recipe.content.get("paper_values", recipe.content.get("published", {}))
-    assert published or name in ("mlr-figure-1", "frml-table-1")
+    assert published or name in ("mlr-figure-1", "frml-table-1", "embeddings")
     if "methods" in recipe.content:
         labels = [method["label"] for method in recipe.content["methods"]]
         assert set(published) - {"datasets"} <= set(labels)
@@ -255,14 +255,14 @@ def test_bad_recipes(tmp_path, text, message):
 
 def test_recipes_that_cannot_run(tmp_path):
     head = {"name": "mine", "title": "t", "paper": "p", "cost": "c"}
-    with pytest.raises(ValueError, match="protocol of recipe mine must be one of knn"):
+    with pytest.raises(ValueError, match="protocol of recipe mine must be one of embeddings, knn"):
         reproduce(Recipe(**head, protocol="nope"), tmp_path)
     with pytest.raises(ValueError, match="recipe mine lacks 'n_samples'"):
         reproduce(Recipe(**head, protocol="toy"), tmp_path)
 
 
 def test_unknown_names():
-    with pytest.raises(ValueError, match="no recipe 'nope': there are frml-figure-1, "):
+    with pytest.raises(ValueError, match="no recipe 'nope': there are embeddings, frml-figure-1, "):
         load_recipe("nope")
     with pytest.raises(ValueError, match="no option 'splits': it has n_splits, "):
         load_recipe("mlr-table-2").with_options({"splits": 3})
@@ -391,3 +391,53 @@ def test_figure_1_holds_the_numbers_of_the_specification(tmp_path):
     rows = [row for table in outcome.tables for row in table.rows if row[-1] != "–"]
     assert len(rows) == 8
     assert all(row[3] == row[4] for row in rows)
+
+
+# ---------------------------------------------------------------------- embeddings
+
+
+def turned_queries():
+    """Queries are their relevant document under one hidden map, with noise."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 6))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    turn = np.eye(6) + 0.4 * rng.normal(size=(6, 6))
+    answers = rng.permutation(150)[:90]
+    Q = X[answers] @ turn + 0.05 * rng.normal(size=(90, 6))
+    relevance = Relevance.from_lists(answers[:, None].tolist(), n_items=150)
+    splits = {"train": np.arange(60), "test": np.arange(60, 90)}
+    return Dataset("turned", X, relevance, queries=Q, splits=splits)
+
+
+@pytest.mark.parametrize("kind", ["ridge", "adapter"])
+def test_what_people_use_finds_a_map_of_the_queries(kind):
+    if kind == "adapter":
+        pytest.importorskip("torch", reason="torch is not installed")
+    data = turned_queries()
+    train = data.relevance.take_queries(np.arange(60))
+    metric = getattr(adapters, kind)(data.X, train, data.queries[:60], 0)
+    test = data.relevance.take_queries(np.arange(60, 90))
+    found = evaluate(Index(data.X, metric).rank(data.queries[60:]), test, "mrr").means["mrr"]
+    raw = evaluate(Index(data.X).rank(data.queries[60:]), test, "mrr").means["mrr"]
+    assert found > raw + 0.05
+
+
+def test_embeddings_are_judged_on_queries_that_were_not_learned_from(monkeypatch, tmp_path):
+    data = turned_queries()
+    monkeypatch.setattr("rankspace.experiments.embeddings._load", lambda name: data)
+    recipe = load_recipe("embeddings")
+    content = dict(recipe.content)
+    content["datasets"] = [
+        {"label": "Folds", "name": "wine", "folds": 3}, {"label": "Parts", "name": "wine"}
+    ]  # fmt: skip
+    content["methods"] = [m for m in content["methods"] if m["kind"] in ("raw", "ridge")]
+    outcome = reproduce(replace(recipe, content=content), tmp_path, n_jobs=1)
+    folds, parts = outcome.tables
+    assert "90 held-out queries, 90 with new" in folds.title
+    assert "30 held-out queries, 30 with new" in parts.title
+    ranking = Index(data.X.astype("f4")).rank(data.queries[60:].astype("f4"), 150)
+    test = data.relevance.take_queries(np.arange(60, 90))
+    expected = evaluate(ranking, test, "ndcg-linear@10").means["ndcg-linear@10"]
+    assert float(parts.rows[0][1]) == pytest.approx(expected, abs=1e-4)
+    assert parts.rows[0][2] == "–"
+    assert float(parts.rows[1][1]) > expected

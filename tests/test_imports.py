@@ -36,10 +36,12 @@ LAYERS = [
     {"_base"},
     {"baselines", "baselines_online", "frml", "listwise", "mlr"},
     {"mlr_path"},
+    {"_candidates", "tune_report"},
+    {"tuning"},
     {"_svg", "_page", "plots"},
     {"experiments", "_inputs"},
     {"report"},
-    {"demo", "_fit_verbs", "_export_verb"},
+    {"demo", "cli_export", "cli_fit", "cli_tune"},
     {"cli"},
 ]
 

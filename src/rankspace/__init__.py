@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .relevance import Relevance
     from .report import write_report
     from .search import Index
+    from .tuning import Tuned, tune
 
 __all__ = [
     "FRML",
@@ -43,6 +44,7 @@ __all__ = [
     "Relevance",
     "Report",
     "RobustMLR",
+    "Tuned",
     "class_shares",
     "compare",
     "datasets",
@@ -50,6 +52,7 @@ __all__ = [
     "knn_error",
     "leave_one_out",
     "load_metric",
+    "tune",
     "write_report",
 ]
 
@@ -80,6 +83,8 @@ _HOMES = {
     "knn_error": "neighbors",
     "leave_one_out": "neighbors",
     "load_metric": "metric",
+    "Tuned": "tuning",
+    "tune": "tuning",
     "write_report": "report",
 }
 

@@ -153,11 +153,11 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         queries = check_array(
             queries, dtype=FLOATS, input_name="queries", accept_sparse=self._formats
         )
-        n_rows = queries.shape[0]
-        if n_rows != relevance.n_queries:
+        expected = (relevance.n_queries, self.n_features_in_)
+        if queries.shape != expected:
             raise ValueError(
-                f"queries must have one row for each query of relevance: got {n_rows} rows and "
-                f"{relevance.n_queries} queries."
+                "queries must have one row for each query of relevance and one column for each "
+                f"feature of X, so shape {expected}: got {queries.shape}."
             )
         return queries
 

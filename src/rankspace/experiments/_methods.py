@@ -48,11 +48,13 @@ def fit_metric(estimator: str, setting: Mapping[str, Any], X: Any, y: Any) -> Li
     return metric
 
 
-def fit_estimator(estimator: str, setting: Mapping[str, Any], X: Any, y: Any) -> BaseRanker:
+def fit_estimator(
+    estimator: str, setting: Mapping[str, Any], X: Any, y: Any, queries: Any = None
+) -> BaseRanker:
     """Fit an estimator of rankspace."""
     import rankspace
 
     with warnings.catch_warnings():
         # A zero metric or a search cut short shows in the scores.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return getattr(rankspace, estimator)(**setting).fit(X, y)
+        return getattr(rankspace, estimator)(**setting).fit(X, y, queries=queries)

@@ -19,7 +19,7 @@ from .._text import PathLike
 from .._threads import n_threads
 from ._recipe import Recipe, load_recipe
 
-PROTOCOLS = ("knn", "matching", "noise", "retrieval", "toy", "warp_loss")
+PROTOCOLS = ("embeddings", "knn", "matching", "noise", "retrieval", "toy", "warp_loss")
 PACKAGES = ("rankspace", "numpy", "scipy", "scikit-learn", "numba")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -56,7 +56,7 @@ def run(recipe: Recipe, jobs: Jobs) -> Outcome:
     paper = recipe.content.get("paper_values", {})
     labels = [str(data["label"]) for data in sets]
     tables = [_table(label, found, paper) for label in labels]
-    pictures = {
+    pictures: dict[str, Callable[[], Any]] = {
         label.lower().replace(" ", "-"): partial(_picture, label, found)
         for label in labels
         if len({rank for data, _, rank in found if data == label and rank}) > 1

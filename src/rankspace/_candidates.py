@@ -1,0 +1,69 @@
+"""What `tune` tries, by the size of the data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ._base import BaseRanker
+from .frml import FRML
+from .listwise import ListwiseMap
+from .mlr import MLR
+from .mlr_path import MLRCV
+
+PULLS = (0.03, 0.01, 0.1)
+LARGE = 2e11  # flops of one pass over all queries and items, above which little is tried
+MOST_FEATURES = 512  # for methods that need all eigenvectors in every step
+
+
+class Candidate(NamedTuple):
+    """A learner by name, built anew for each fit."""
+
+    name: str
+    build: Callable[[], BaseRanker]
+
+
+def candidates(n_queries: int, n_items: int, n_features: int, seed: int) -> list[Candidate]:
+    """Learners that suit the data, the most promising first."""
+    large = 2.0 * n_queries * n_items * n_features > LARGE
+    most = 5000 if large else 20_000
+
+    def listwise(side: str, pull: float) -> Candidate:
+        where = "both sides" if side == "both" else "queries only"
+        return Candidate(
+            f"listwise map, {where}, pull {pull:g}",
+            lambda: ListwiseMap(pull, side=side, max_items=most, random_state=seed),
+        )
+
+    sides = [listwise(side, pull) for pull in PULLS for side in ("both", "query")]
+    if large:
+        return sides[:4]
+    return [*sides, *_others(n_features, seed)]
+
+
+def _others(n_features: int, seed: int) -> list[Candidate]:
+    rank = min(128, n_features)
+    others = [
+        Candidate(
+            "diagonal, MLR-MAP",
+            lambda: MLR(constraint="diagonal", regularizer="frobenius", prior="identity"),
+        ),
+        Candidate(
+            f"FRML, rank {rank} of the principal directions",
+            lambda: FRML(rank, max_triplets=60_000, random_state=seed),
+        ),
+    ]
+    if n_features <= MOST_FEATURES:
+        others += [
+            Candidate(
+                "MLR-MAP towards the identity",
+                lambda: MLRCV(
+                    (10, 100, 1000), regularizer="frobenius", prior="identity", random_state=seed
+                ),
+            ),
+            Candidate(
+                "FRML from the identity",
+                lambda: FRML(init="identity", max_triplets=20_000, random_state=seed),
+            ),
+        ]
+    return others

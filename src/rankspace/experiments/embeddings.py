@@ -1,0 +1,129 @@
+"""Sentence embeddings and judgments: what learned maps are worth on queries held out."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from .._held_out import hold_out
+from ..datasets import Dataset, open_dataset
+from ..measures import evaluate
+from ..metric import LinearMetric, Metric
+from ..results import Report, compare
+from ..search import Index
+from ..tuning import _seen, tune
+from . import adapters
+from ._methods import at_hand, fit_estimator
+from ._recipe import Recipe
+from ._run import Jobs, Outcome, Table
+
+MEASURES = {"NDCG@10": "ndcg-linear@10", "MAP": "map"}
+DEPTH = 1000
+
+
+def run(recipe: Recipe, jobs: Jobs) -> Outcome:
+    """All methods on all collections that are at hand, one table for each."""
+    sets, notes = at_hand(recipe.content["datasets"])
+    methods, seed = recipe.content["methods"], recipe.options["seed"]
+    tables = []
+    for data in sets:
+        pieces = [
+            (dict(data), method, fold, seed)
+            for method, fold in itertools.product(methods, range(data.get("folds", 1)))
+        ]
+        results = jobs.map(one_piece, pieces)
+        found: dict[str, list[Any]] = {}
+        for piece, result in zip(pieces, results, strict=True):
+            found.setdefault(piece[1]["label"], []).append(result)
+        tables.append(_table(str(data["label"]), found))
+    return Outcome(recipe, tables, [*recipe.content["notes"], *notes])
+
+
+def one_piece(
+    data: Mapping[str, Any], method: Mapping[str, Any], fold: int, seed: int
+) -> dict[str, Any]:
+    """Learn without a fold of the queries, or on a published part, and judge the others."""
+    dataset = _load(data["name"])
+    train, test = _queries(dataset, data, fold, seed)
+    X, queries = (np.asarray(points, dtype=np.float32) for points in (dataset.X, dataset.queries))
+    assert dataset.relevance is not None
+    split = hold_out(X, dataset.relevance, queries, train, test)
+    begin = time.perf_counter()
+    metric = learn(method, X, split.relevance, split.queries, seed)
+    seconds = time.perf_counter() - begin
+    ranking = Index(X, metric).rank(split.points, DEPTH)
+    report = evaluate(ranking, split.judged, list(MEASURES.values()))
+    values = {name: report.values[key].tolist() for name, key in MEASURES.items()}
+    seen = _seen([split], [np.arange(len(test))], len(test))
+    return {**values, "seen": seen.tolist(), "seconds": seconds}
+
+
+def learn(method: Mapping[str, Any], X: Any, relevance: Any, queries: Any, seed: int) -> Metric:
+    """The metric of a method: an estimator by name, or one of what is named here."""
+    kind = method["kind"]
+    if kind == "raw":
+        return LinearMetric.identity(X.shape[1])
+    taught = relevance.trainable
+    relevance, queries = relevance.take_queries(taught), queries[taught]
+    if kind == "tune":
+        return tune(X, relevance, queries=queries, random_state=seed).metric
+    if kind in ("ridge", "adapter"):
+        return getattr(adapters, kind)(X, relevance, queries, seed)
+    return fit_estimator(kind, method.get("fixed", {}), X, relevance, queries).metric_
+
+
+@lru_cache(maxsize=1)
+def _load(name: str) -> Dataset:
+    return open_dataset(name)
+
+
+def _queries(
+    dataset: Dataset, data: Mapping[str, Any], fold: int, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    if "folds" not in data:
+        return dataset.splits["train"], dataset.splits["test"]
+    assert dataset.relevance is not None
+    order = np.random.default_rng(seed).permutation(dataset.relevance.n_queries)
+    test = order[fold :: data["folds"]]
+    return np.setdiff1d(order, test), np.sort(test)
+
+
+def _table(label: str, found: Mapping[str, Sequence[Any]]) -> Table:
+    raw = _joined(next(iter(found.values())))
+    rows = []
+    for name, results in found.items():
+        values = _joined(results)
+        seconds = float(np.mean([result["seconds"] for result in results]))
+        rows.append([name, *_cells(raw, values), f"{seconds:,.0f}"])
+    n = raw["seen"].size
+    title = f"{label} ({n:,} held-out queries, {np.sum(~raw['seen']):,} with new documents only)"
+    header = ["method", "NDCG@10", "p", "MAP", "seen: NDCG@10", "p", "new: NDCG@10", "p", "seconds"]
+    return Table(title, header, rows)
+
+
+def _joined(results: Sequence[Any]) -> dict[str, np.ndarray]:
+    return {
+        name: np.concatenate([np.asarray(result[name], dtype=kind) for result in results])
+        for name, kind in (*((measure, float) for measure in MEASURES), ("seen", bool))
+    }
+
+
+def _cells(raw: Mapping[str, np.ndarray], values: Mapping[str, np.ndarray]) -> list[str]:
+    everyone = np.ones(raw["seen"].size, dtype=bool)
+    cells = []
+    for who, with_map in ((everyone, True), (raw["seen"], False), (~raw["seen"], False)):
+        before, after = (v["NDCG@10"][who] for v in (raw, values))
+        differs = who.any() and (before != after).any()
+        p = compare(Report({"m": before}), Report({"m": after})).p_value["m"] if differs else None
+        cells += [
+            f"{np.nanmean(after):.4f}" if who.any() else "–",
+            "–" if p is None else f"{p:.3g}",
+        ]
+        if with_map:
+            cells.append(f"{np.nanmean(values['MAP']):.4f}")
+    return cells

@@ -1,0 +1,317 @@
+"""From vectors and judgments to a better metric, or to the honest answer that there is none."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from ._candidates import Candidate, candidates
+from ._held_out import Split, hold_out
+from .baselines import Euclidean
+from .measures import evaluate, parse_measure
+from .metric import LinearMetric, Metric
+from .relevance import Relevance
+from .results import Report
+from .search import Index
+from .tune_report import Tried, TuneReport
+
+FEWEST_QUERIES = 10
+SIGNIFICANT = 0.05
+AS_IS = "as they are"
+
+
+@dataclass(frozen=True, eq=False)
+class Tuned:
+    """A metric, and the report that speaks for it; what `tune` gives.
+
+    Parameters
+    ----------
+    metric : LinearMetric or BilinearMetric
+        The choice fitted on all queries, or the identity.
+    report : TuneReport
+        What was tried, and what the choice is worth on held-out queries.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankspace import tune
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.normal(size=(60, 3)), np.arange(60) % 3
+    >>> tuned = tune(X, y, measure="map", budget=0, random_state=0)
+    >>> tuned.report.chosen
+    'as they are'
+    """
+
+    metric: Metric
+    report: TuneReport
+
+    def __str__(self) -> str:
+        return str(self.report)
+
+
+def tune(
+    X: Any,
+    relevance: Relevance | Any,
+    *,
+    queries: Any = None,
+    measure: str = "ndcg-linear@10",
+    dev: Any = None,
+    n_folds: int = 5,
+    generalise: bool = False,
+    budget: float | None = None,
+    random_state: Any = None,
+    progress: Callable[[str, float], Any] = lambda step, share: None,
+) -> Tuned:
+    """Learn a metric that ranks better than the vectors as they are, if there is one.
+
+    Queries are dealt to folds; every candidate is learned without a fold and judged on it. The
+    choice is the candidate of the best mean, among those that are not significantly worse for
+    queries whose relevant items training judgments never named. What it is worth is told by
+    choosing for each fold on the others. Unless that is better beyond chance, the answer is the
+    identity. The choice is then fitted on all queries.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_items, n_features)
+        Vectors of the corpus.
+    relevance : Relevance or array-like of shape (n_items,)
+        Judgments, or class labels.
+    queries : array-like of shape (n_queries, n_features), optional
+        Vectors of the queries, unless they are rows of ``X``.
+    measure : str, default="ndcg-linear@10"
+        What to choose by; the default is what BEIR reports.
+    dev : array-like of int, optional
+        Numbers of the queries to judge by, in place of folds; the others are learned from.
+    n_folds : int, default=5
+        Folds of the queries.
+    generalise : bool, default=False
+        Choose by the queries with new relevant items only.
+    budget : float, optional
+        Seconds; candidates that would not fit are left out, and the report says which.
+    random_state : int, RandomState or None, default=None
+        Seed of folds and learners.
+    progress : callable, optional
+        Told the step and the share that is done.
+
+    Returns
+    -------
+    Tuned
+        With ``metric`` and ``report``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankspace import Relevance, tune
+    >>> rng = np.random.default_rng(0)
+    >>> X, Q = rng.normal(size=(300, 6)), rng.normal(size=(60, 6))
+    >>> hidden = np.array([2.0, 2.0, 2.0, 0.1, 0.1, 0.1])
+    >>> near = np.argsort((((Q[:, None] - X) * hidden) ** 2).sum(axis=2), axis=1)[:, :5]
+    >>> tuned = tune(X, Relevance.from_lists(near, n_items=300), queries=Q, random_state=0)
+    >>> tuned.report.comparisons["all"].difference["ndcg-linear@10"] > 0.2
+    True
+    """
+    begin = time.perf_counter()
+    X, relevance, queries, kept = _checked(X, relevance, queries)
+    seed = int(check_random_state(random_state).randint(2**31 - 1))
+    _, depth = parse_measure(measure)
+    folds = _folds(kept, dev, n_folds, seed)
+    splits = [hold_out(X, relevance, queries, train, test) for train, test in folds]
+    trial = _Trial(splits, [test for _, test in folds], relevance.n_queries, measure, depth)
+    before = trial.run(None)
+    tried, skipped = [before], []
+    todo = candidates(relevance.n_queries, len(X), X.shape[1], seed)
+    for number, candidate in enumerate(todo):
+        longest = max(t.seconds for t in tried)
+        if budget is not None and time.perf_counter() - begin + 1.5 * longest > budget:
+            skipped = [c.name for c in todo[number:]]
+            break
+        progress(candidate.name, number / len(todo))
+        tried.append(trial.run(candidate))
+    sign = 1.0 if parse_measure(measure)[0].larger_is_better else -1.0
+    choice = _Choice(tried, _seen(splits, trial.tests, relevance.n_queries), sign, generalise)
+    report = _judge(choice, trial, relevance, measure, dev is not None, seed)
+    metric: Metric = LinearMetric.identity(X.shape[1])
+    if report.chosen != AS_IS:
+        progress("fitting the choice on all queries", 1.0)
+        chosen = next(c for c in todo if c.name == report.chosen)
+        metric = _fit(chosen, X, relevance, queries)
+    seconds = time.perf_counter() - begin
+    return Tuned(metric, replace(report, skipped=skipped, seconds=seconds))
+
+
+# ---------------------------------------------------------------------- trying
+
+
+class _Trial:
+    """Learns candidates on the training part of each split, and judges its held-out queries."""
+
+    def __init__(
+        self, splits: Sequence[Split], tests: Sequence[np.ndarray], n_queries: int, measure: str,
+        depth: int,
+    ) -> None:  # fmt: skip
+        self.splits, self.tests, self.n_queries = splits, tests, n_queries
+        self.measure, self.depth = measure, depth or None
+
+    def run(self, candidate: Candidate | None) -> Tried:
+        """A candidate, or the vectors as they are, on every split."""
+        begin, values = time.perf_counter(), np.full(self.n_queries, np.nan)
+        for split, test in zip(self.splits, self.tests, strict=True):
+            metric = None
+            if candidate is not None:
+                metric = _fit(candidate, split.X, split.relevance, split.queries)
+            index = Index(split.X) if metric is None else Index(split.X, metric)
+            k = None if self.depth is None else min(self.depth, len(split.X))
+            ranking = index.rank(split.points, k)
+            values[test] = evaluate(ranking, split.judged, self.measure).values[self.measure]
+        name = AS_IS if candidate is None else candidate.name
+        return Tried(name, values, time.perf_counter() - begin)
+
+
+def _fit(candidate: Candidate, X: Any, relevance: Relevance, queries: Any) -> Metric:
+    with warnings.catch_warnings():
+        # A search cut short shows in the scores.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return candidate.build().fit(X, relevance, queries=queries).metric_
+
+
+def _seen(splits: Sequence[Split], tests: Sequence[np.ndarray], n_queries: int) -> np.ndarray:
+    """Held-out queries with a relevant item that the training judgments of their split named."""
+    seen = np.zeros(n_queries, dtype=bool)
+    for split, test in zip(splits, tests, strict=True):
+        taught = split.relevance
+        named = np.zeros(taught.n_items, dtype=bool)
+        named[taught.items[taught.grades >= taught.relevant_from]] = True
+        seen[test] = [named[split.judged.relevant(q)].any() for q in range(len(test))]
+    return seen
+
+
+# ---------------------------------------------------------------------- choosing
+
+
+@dataclass
+class _Choice:
+    """Picks a candidate by some of the queries."""
+
+    tried: Sequence[Tried]
+    seen: np.ndarray
+    sign: float
+    generalise: bool
+
+    def pick(self, who: np.ndarray) -> int:
+        """The best mean among those that harm neither group beyond chance; 0 is as they are."""
+        raw = self.tried[0].values
+        counted = who & ~np.isnan(raw)
+        decisive = counted & ~self.seen if self.generalise else counted
+        gains = [self.sign * (t.values - raw) for t in self.tried]
+        means = [float(np.mean(gain[decisive])) if decisive.any() else 0.0 for gain in gains]
+        for number in np.argsort(means, kind="stable")[::-1]:
+            groups = (counted & self.seen, counted & ~self.seen)
+            if means[number] <= 0 or not any(_harms(gains[number][group]) for group in groups):
+                return int(number) if means[number] > 0 else 0
+        return 0
+
+
+def _harms(gains: np.ndarray) -> bool:
+    """Whether the mean is below zero beyond chance."""
+    from scipy.stats import ttest_1samp
+
+    if gains.size < 2 or not gains.any():
+        return False
+    return bool(ttest_1samp(gains, 0.0, alternative="less").pvalue < SIGNIFICANT)
+
+
+def _judge(
+    choice: _Choice, trial: _Trial, relevance: Relevance, measure: str, has_dev: bool, seed: int
+) -> TuneReport:
+    """What choosing is worth: each part of the held-out queries by the choice of the others."""
+    parts = list(trial.tests)
+    if has_dev:
+        order = np.random.default_rng(seed).permutation(trial.tests[0])
+        parts = [order[::2], order[1::2]]
+    everyone = np.zeros(relevance.n_queries, dtype=bool)
+    everyone[np.concatenate(parts)] = True
+    after = np.full(relevance.n_queries, np.nan)
+    for part in parts:
+        others = everyone.copy()
+        others[part] = False
+        after[part] = choice.tried[choice.pick(others)].values[part]
+    smaller = frozenset({measure}) if choice.sign < 0 else frozenset()
+    before_report, after_report = (
+        Report({measure: values}, smaller, relevance.query_ids, relevance.weights)
+        for values in (choice.tried[0].values, after)
+    )
+    number = choice.pick(everyone)
+    draft = TuneReport(
+        measure, list(choice.tried), before_report, after_report, choice.seen,
+        choice.tried[number].name, "",
+    )  # fmt: skip
+    verdict = _verdict(draft, choice.sign)
+    chosen = draft.chosen if verdict.startswith("Better") else AS_IS
+    return replace(draft, chosen=chosen, verdict=verdict)
+
+
+def _verdict(report: TuneReport, sign: float) -> str:
+    groups, name = report.comparisons, report.measure
+    if report.chosen == AS_IS:
+        return "Nothing tried ranks better than the vectors as they are: keep them."
+    gain, chance = sign * groups["all"].difference[name], groups["all"].p_value[name]
+    if gain <= 0 or chance >= SIGNIFICANT:
+        return (
+            f"Nothing is better beyond chance (p = {chance:.3g}): keep the vectors as they are, or "
+            "judge more queries."
+        )
+    for group in ("seen", "new"):
+        if group not in groups:
+            continue
+        loss, chance = -sign * groups[group].difference[name], groups[group].p_value[name]
+        if loss > 0 and chance < SIGNIFICANT:
+            return (
+                f"It is better on the whole, but worse for queries with {group} relevant items "
+                f"(p = {chance:.3g}): keep the vectors as they are."
+            )
+    return f"Better beyond chance: {report.chosen}, fitted on all queries."
+
+
+# ---------------------------------------------------------------------- checks
+
+
+def _checked(X: Any, relevance: Any, queries: Any) -> tuple[Any, Relevance, Any, np.ndarray]:
+    """Finite vectors of one width, and only the queries that can be judged, with their numbers."""
+    plain = Euclidean()
+    X = plain._check_items(X, relevance, reset=True)
+    relevance = plain._supervision(X, relevance, None)
+    queries = plain._check_queries(relevance, queries)
+    kept = np.flatnonzero(relevance.trainable)
+    if kept.size < FEWEST_QUERIES:
+        raise ValueError(
+            f"tune needs at least {FEWEST_QUERIES} queries with something relevant and something "
+            f"irrelevant to tell a gain from chance: got {kept.size}. Judge more queries."
+        )
+    return X, relevance.take_queries(kept), None if queries is None else queries[kept], kept
+
+
+def _folds(
+    kept: np.ndarray, dev: Any, n_folds: int, seed: int
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Places of the queries to learn from and to judge by, for each fold."""
+    places = np.arange(kept.size)
+    if dev is not None:
+        held_out = np.isin(kept, np.asarray(dev, dtype=int))
+        if not FEWEST_QUERIES <= held_out.sum() <= kept.size - FEWEST_QUERIES:
+            raise ValueError(
+                f"dev must name at least {FEWEST_QUERIES} queries with judgments and leave as many "
+                f"to learn from: it names {held_out.sum()} of {kept.size}."
+            )
+        return [(places[~held_out], places[held_out])]
+    if not 2 <= n_folds <= kept.size:
+        raise ValueError(f"n_folds must lie between 2 and {kept.size}: got {n_folds}.")
+    order = np.random.default_rng(seed).permutation(kept.size)
+    tests = [np.sort(order[start::n_folds]) for start in range(n_folds)]
+    return [(np.setdiff1d(places, test), test) for test in tests]

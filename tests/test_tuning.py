@@ -1,0 +1,313 @@
+"""Tuning: it finds what is there, says so when nothing is, and judges no query by its own vote."""
+
+import json
+
+import numpy as np
+import pytest
+
+from rankspace import (
+    BilinearMetric,
+    Index,
+    LinearMetric,
+    ListwiseMap,
+    Relevance,
+    evaluate,
+    load_metric,
+    tune,
+)
+from rankspace import tuning as module
+from rankspace._candidates import Candidate, candidates
+from rankspace.cli import main
+from rankspace.cli_tune import seconds
+from rankspace.tuning import AS_IS, Tried, _Choice, _folds, _seen
+
+MEASURE = "ndcg-linear@10"
+
+
+@pytest.fixture(autouse=True)
+def few_candidates(monkeypatch):
+    """Two maps; what all candidates do is for the recipe to show."""
+    few = [
+        Candidate("both", lambda: ListwiseMap(0.003, random_state=0)),
+        Candidate("query", lambda: ListwiseMap(0.003, side="query", random_state=0)),
+    ]
+    monkeypatch.setattr(module, "candidates", lambda *sizes: few)
+
+
+def planted(seed=0, n=300, n_queries=60, d=6, informative=True):
+    """Relevant items are the nearest in three of the features, or drawn at random."""
+    rng = np.random.default_rng(seed)
+    X, Q = rng.normal(size=(n, d)), rng.normal(size=(n_queries, d))
+    hidden = np.repeat([2.0, 0.1], d // 2)
+    near = np.argsort((((Q[:, None] - X) * hidden) ** 2).sum(axis=2), axis=1)[:, :5]
+    if not informative:
+        near = np.array([rng.permutation(n)[:5] for _ in range(n_queries)])
+    return X, Relevance.from_lists(near.tolist(), n_items=n), Q
+
+
+def test_a_planted_metric_is_found_and_helps_new_queries():
+    X, relevance, Q = planted()
+    tuned = tune(X, relevance, queries=Q, random_state=0)
+    assert tuned.report.chosen == "both"
+    assert tuned.report.verdict.startswith("Better beyond chance: both")
+    found = tuned.report.comparisons["all"]
+    assert found.p_value[MEASURE] < 0.001
+    other = np.random.default_rng(1).normal(size=(60, 6))
+    near = np.argsort((((other[:, None] - X) * np.repeat([2.0, 0.1], 3)) ** 2).sum(axis=2), axis=1)
+    unseen = Relevance.from_lists(near[:, :5].tolist(), n_items=300)
+    before, after = (
+        evaluate(index.rank(other, 10), unseen, MEASURE).means[MEASURE]
+        for index in (Index(X), Index(X, tuned.metric))
+    )
+    assert after > before + 0.2
+
+
+def test_noise_is_never_sold():
+    """Judgments at random: of ten sets none may be better beyond chance but one by bad luck."""
+    sold = 0
+    for seed in range(10):
+        X, relevance, Q = planted(seed, informative=False)
+        tuned = tune(X, relevance, queries=Q, random_state=seed)
+        sold += tuned.report.chosen != AS_IS
+        if tuned.report.chosen == AS_IS:
+            assert isinstance(tuned.metric, LinearMetric)
+            np.testing.assert_array_equal(tuned.metric.components, np.eye(6))
+    assert sold <= 1
+
+
+def test_seeds_decide():
+    X, relevance, Q = planted()
+    a, b = (tune(X, relevance, queries=Q, random_state=3) for _ in range(2))
+    np.testing.assert_array_equal(a.metric.components, b.metric.components)
+    np.testing.assert_array_equal(a.report.after.values[MEASURE], b.report.after.values[MEASURE])
+
+
+def test_held_out_queries_are_judged_by_metrics_that_never_met_them():
+    """The values of a candidate, by hand: learn without a fold, rank it."""
+    X, relevance, Q = planted()
+    report = tune(X, relevance, queries=Q, random_state=0).report
+    seed = int(np.random.RandomState(0).randint(2**31 - 1))
+    for train, test in _folds(np.arange(60), None, 5, seed):
+        model = ListwiseMap(0.003, random_state=0)
+        model.fit(X, relevance.take_queries(train), queries=Q[train])
+        ranking = Index(X, model.metric_).rank(Q[test], 10)
+        values = evaluate(ranking, relevance.take_queries(test), MEASURE).values[MEASURE]
+        np.testing.assert_allclose(report.tried[1].values[test], values)
+        assert set(train) | set(test) == set(range(60))
+        assert not set(train) & set(test)
+
+
+def test_no_query_has_a_say_in_what_it_is_judged_by(monkeypatch):
+    """Each half of the queries likes another candidate: honest values are those of the rival."""
+    X, relevance, Q = planted(n_queries=20)
+    monkeypatch.setattr(module, "_folds", lambda *a: [
+        (np.arange(10, 20), np.arange(10)), (np.arange(10), np.arange(10, 20))
+    ])  # fmt: skip
+    first = np.arange(20) < 10
+    wanted = {
+        AS_IS: np.full(20, 0.5),
+        "both": np.where(first, 0.9, 0.4) + 0.01 * np.arange(20) / 20,
+        "query": np.where(first, 0.4, 0.9) + 0.01 * np.arange(20) / 20,
+    }
+
+    def run(self, candidate):
+        name = AS_IS if candidate is None else candidate.name
+        return Tried(name, wanted[name], 0.0)
+
+    monkeypatch.setattr(module._Trial, "run", run)
+    report = tune(X, relevance, queries=Q, random_state=0).report
+    np.testing.assert_allclose(report.after.values[MEASURE][first], wanted["query"][first])
+    np.testing.assert_allclose(report.after.values[MEASURE][~first], wanted["both"][~first])
+    assert report.chosen == AS_IS
+    assert "Nothing is better beyond chance" in report.verdict
+
+
+def test_candidates_that_harm_a_group_are_passed_over():
+    rng = np.random.default_rng(0)
+    raw, seen = np.full(100, 0.5), np.arange(100) < 80
+    noise = 0.01 * rng.normal(size=100)
+    greedy = Tried("greedy", np.where(seen, 0.7, 0.4) + noise, 0.0)
+    modest = Tried("modest", np.where(seen, 0.55, 0.5) + noise, 0.0)
+    choice = _Choice([Tried(AS_IS, raw, 0.0), greedy, modest], seen, 1.0, False)
+    assert choice.pick(np.ones(100, dtype=bool)) == 2
+    assert choice.pick(seen) == 1
+    assert _Choice(choice.tried[:2], seen, 1.0, False).pick(np.ones(100, dtype=bool)) == 0
+    errors = [Tried(t.name, 1 - t.values, 0.0) for t in choice.tried]
+    assert _Choice(errors, seen, -1.0, False).pick(np.ones(100, dtype=bool)) == 2
+
+
+def test_generalising_chooses_by_queries_with_new_items():
+    raw, seen = np.full(100, 0.5), np.arange(100) < 50
+    noise = 0.01 * np.random.default_rng(0).normal(size=100)
+    memory = Tried("memory", np.where(seen, 0.8, 0.51) + noise, 0.0)
+    general = Tried("general", np.where(seen, 0.55, 0.6) + noise, 0.0)
+    tried = [Tried(AS_IS, raw, 0.0), memory, general]
+    everyone = np.ones(100, dtype=bool)
+    assert _Choice(tried, seen, 1.0, False).pick(everyone) == 1
+    assert _Choice(tried, seen, 1.0, True).pick(everyone) == 2
+
+
+def test_seen_queries_share_a_relevant_item_with_training():
+    lists = [[0], [0, 1], [2], [3], [1, 3], [5]]
+    relevance = Relevance.from_lists(lists, n_items=8)
+    X, Q = np.eye(8), np.eye(8)[:6]
+    split = module.hold_out(X, relevance, Q, np.array([0, 2, 3]), np.array([1, 4, 5]))
+    seen = _seen([split], [np.array([1, 4, 5])], 6)
+    assert seen.tolist() == [False, True, False, False, True, False]
+
+
+def test_a_dev_split_is_judged_and_the_rest_learned_from():
+    X, relevance, Q = planted()
+    tuned = tune(X, relevance, queries=Q, dev=np.arange(40, 60), random_state=0)
+    values = tuned.report.before.values[MEASURE]
+    assert np.isnan(values[:40]).all()
+    assert not np.isnan(values[40:]).any()
+    assert tuned.report.chosen == "both"
+    model = ListwiseMap(0.003, random_state=0).fit(X, relevance, queries=Q)
+    np.testing.assert_allclose(tuned.metric.components, model.components_)
+
+
+def test_labels_and_queries_that_are_rows():
+    rng = np.random.default_rng(0)
+    y = np.arange(90) % 3
+    X = rng.normal(size=(90, 4)) * [1, 1, 9, 9] + 2 * np.eye(4)[y]
+    tuned = tune(X, y, measure="map", random_state=0)
+    assert tuned.report.chosen == "both"
+    assert tuned.report.measure == "map"
+
+
+def test_a_map_of_queries_may_be_the_answer(monkeypatch):
+    few = [Candidate("query", lambda: ListwiseMap(0.003, side="query"))]
+    monkeypatch.setattr(module, "candidates", lambda *sizes: few)
+    X, relevance, Q = planted()
+    X, Q = (points / np.linalg.norm(points, axis=1, keepdims=True) for points in (X, Q))
+    tuned = tune(X, relevance, queries=Q, random_state=0)
+    assert isinstance(tuned.metric, BilinearMetric) == (tuned.report.chosen == "query")
+
+
+def test_a_budget_leaves_candidates_out_and_says_so():
+    X, relevance, Q = planted()
+    tuned = tune(X, relevance, queries=Q, budget=1e-9, random_state=0)
+    assert tuned.report.skipped == ["both", "query"]
+    assert tuned.report.chosen == AS_IS
+    assert "No time was left for: both, query." in str(tuned)
+
+
+def test_the_report_prints_and_goes_to_json():
+    X, relevance, Q = planted()
+    tuned = tune(X, relevance, queries=Q, random_state=0)
+    text = str(tuned)
+    assert "held-out queries" in text
+    assert "both" in text
+    content = json.loads(tuned.report.to_json())
+    assert content["chosen"] == "both"
+    assert set(content["groups"]) <= {"all", "seen", "new"}
+    assert content["groups"]["all"]["n_queries"] == 60
+    assert [row["name"] for row in content["tried"]] == [AS_IS, "both", "query"]
+
+
+def test_steps_are_told():
+    steps = []
+    X, relevance, Q = planted()
+    tune(X, relevance, queries=Q, random_state=0, progress=lambda *step: steps.append(step))
+    assert steps[0] == ("both", 0.0)
+    assert steps[-1] == ("fitting the choice on all queries", 1.0)
+
+
+@pytest.mark.parametrize("sizes", [(200, 1400, 384), (2000, 100_000, 768), (50, 500, 2000)])
+def test_candidates_suit_the_size(sizes):
+    found = candidates(*sizes, 0)
+    assert len({c.name for c in found}) == len(found)
+    names = " ".join(c.name for c in found)
+    assert "both sides" in names
+    assert "queries only" in names
+    large = sizes[1] == 100_000
+    assert ("FRML" in names) == (not large)
+    assert ("MLR-MAP towards" in names) == (sizes == (200, 1400, 384))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"n_queries": 2}, "at least 10 queries .* got 2"),
+        ({"width": 5}, r"queries must have .* so shape \(60, 6\): got \(60, 5\)"),
+        ({"hole": True}, "contains NaN"),
+        ({"lost": True}, "queries that are no rows of X: pass their vectors"),
+        ({"measure": "nope"}, "measure must be one of"),
+        ({"n_folds": 1}, "n_folds must lie between 2 and 60"),
+        ({"dev": [0, 1]}, "dev must name at least 10 queries"),
+    ],
+)
+def test_clear_sentences(change, message):
+    X, relevance, Q = planted()
+    if "n_queries" in change:
+        relevance, Q = relevance.take_queries([0, 1]), Q[:2]
+    if "width" in change:
+        Q = Q[:, :5]
+    if "hole" in change:
+        X[3, 2] = np.nan
+    options = {k: v for k, v in change.items() if k in ("measure", "n_folds", "dev")}
+    with pytest.raises(ValueError, match=message):
+        tune(X, relevance, queries=None if "lost" in change else Q, **options)
+
+
+# ---------------------------------------------------------------------- the command
+
+
+@pytest.fixture
+def files(tmp_path):
+    X, relevance, Q = planted()
+    np.save(tmp_path / "corpus.npy", X)
+    np.save(tmp_path / "queries.npy", Q)
+    lines = [f"{q} 0 {i} 1" for q in range(60) for i in relevance.relevant(q)]
+    (tmp_path / "qrels.txt").write_text("\n".join(lines) + "\n")
+    return tmp_path
+
+
+def tune_by_command(files, *more):
+    return main([
+        "tune", str(files / "corpus.npy"), "--queries", str(files / "queries.npy"),
+        "--judgments", str(files / "qrels.txt"), "--output", str(files / "m.safetensors"), *more,
+    ])  # fmt: skip
+
+
+def test_the_command_writes_the_metric_and_says_what_it_is_worth(files, capsys):
+    assert tune_by_command(files) == 0
+    text = capsys.readouterr().out
+    assert "Better beyond chance: both" in text
+    X, relevance, Q = planted()
+    expected = tune(X, relevance, queries=Q, random_state=0).metric
+    stored = load_metric(files / "m.safetensors")
+    np.testing.assert_allclose(stored.components, expected.components)
+
+
+def test_the_command_prints_json(files, capsys):
+    assert tune_by_command(files, "--json", "--measure", "map", "--budget", "5m") == 0
+    content = json.loads(capsys.readouterr().out)
+    assert content["measure"] == "map"
+    assert content["output"].endswith("m.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["wine", "--judgments", "x"], "--queries and --judgments go with a corpus in a .npy"),
+        (["c.npy"], "a corpus in a .npy file needs --queries and --judgments"),
+        (["mq2008-like"], "mq2008-like"),
+        (["wine", "--split", "nope"], "the split must be one of none: got 'nope'"),
+    ],
+)
+def test_the_command_refuses_with_a_sentence(words, message, tmp_path, capsys):
+    assert main(["tune", *words, "--output", str(tmp_path / "m.safetensors")]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("text", "number"), [("90", 90), ("60s", 60), ("1.5m", 90), ("2h", 7200)])
+def test_times(text, number):
+    assert seconds(text) == number
+
+
+def test_a_time_that_is_none(files, capsys):
+    with pytest.raises(SystemExit):
+        tune_by_command(files, "--budget", "soon")
+    assert "must be a time such as 60s" in capsys.readouterr().err
