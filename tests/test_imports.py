@@ -41,7 +41,7 @@ LAYERS = [
     {"_svg", "_page", "plots"},
     {"experiments", "_inputs"},
     {"report"},
-    {"demo", "_fit_verbs", "_export_verb", "_tune_verb"},
+    {"demo", "cli_export", "cli_fit", "cli_tune"},
     {"cli"},
 ]
 

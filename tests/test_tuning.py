@@ -17,8 +17,8 @@ from rankspace import (
 )
 from rankspace import tuning as module
 from rankspace._candidates import Candidate, candidates
-from rankspace._tune_verb import seconds
 from rankspace.cli import main
+from rankspace.cli_tune import seconds
 from rankspace.tuning import AS_IS, Tried, _Choice, _folds, _seen
 
 MEASURE = "ndcg-linear@10"

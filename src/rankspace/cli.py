@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from . import __version__
-from ._export_verb import add_export
-from ._fit_verbs import add_fit, add_transform
 from ._progress import Progress
 from ._tables import as_text
-from ._tune_verb import add_tune
 from ._verbs import add_verb, as_json, change, check_output
+from .cli_export import add_export
+from .cli_fit import add_fit, add_transform
+from .cli_tune import add_tune
 
 JUDGMENTS = "a qrels file (TREC or BEIR), a BEIR folder, or the name of a data set"
 MEASURES = "names such as 'map ndcg@10 p@5 r@100 mrr auc'; see the guide for all"
