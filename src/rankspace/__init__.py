@@ -11,11 +11,13 @@ if TYPE_CHECKING:
     from .baselines import LMNN, MLCC, SVMMAP, Euclidean
     from .baselines_online import ITML, LORETA, OASIS
     from .frml import FRML
+    from .logistic_parca import LogisticPARCA
     from .measures import Comparison, Report, compare, evaluate
     from .metric import BilinearMetric, LinearMetric, load_metric
     from .mlr import MLR, RobustMLR
     from .mlr_path import MLRCV
     from .neighbors import class_shares, knn_error, leave_one_out
+    from .parca import PARCA
     from .ranking import Ranking
     from .relevance import Relevance
     from .report import write_report
@@ -30,6 +32,7 @@ __all__ = [
     "MLR",
     "MLRCV",
     "OASIS",
+    "PARCA",
     "SVMMAP",
     "BaseRanker",
     "BilinearMetric",
@@ -37,6 +40,7 @@ __all__ = [
     "Euclidean",
     "Index",
     "LinearMetric",
+    "LogisticPARCA",
     "Ranking",
     "Relevance",
     "Report",
@@ -60,6 +64,7 @@ _HOMES = {
     "OASIS": "baselines_online",
     "MLR": "mlr",
     "MLRCV": "mlr_path",
+    "PARCA": "parca",
     "SVMMAP": "baselines",
     "BaseRanker": "_base",
     "BilinearMetric": "metric",
@@ -67,6 +72,7 @@ _HOMES = {
     "Euclidean": "baselines",
     "Index": "search",
     "LinearMetric": "metric",
+    "LogisticPARCA": "logistic_parca",
     "Ranking": "ranking",
     "Relevance": "relevance",
     "Report": "results",
