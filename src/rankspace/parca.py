@@ -173,7 +173,7 @@ class PARCA(ComponentLearner):
     >>> from rankspace import PARCA
     >>> X, y = load_wine(return_X_y=True)
     >>> model = PARCA(2, random_state=0).fit(scale(X), y)
-    >>> model.transform(scale(X)).shape, bool(model.score(scale(X), y) > 0.98)
+    >>> model.transform(scale(X)).shape, bool(model.score(scale(X), y) > 0.96)
     ((178, 2), True)
     """
 

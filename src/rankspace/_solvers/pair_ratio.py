@@ -22,6 +22,8 @@ from .pair_loss import judged_states
 
 MOST_PARTS, PAIRS = 32, 2**20  # parts that sums are taken in, whatever the number of threads
 BLOCK_BYTES, FEWEST = 2**19, 8  # distances of a block stay in the cache of a core, if they can
+TINY = 1e-100  # a sum of exponentials below this has lost digits
+NOTHING = -700.0  # its exponential is 1e-304, found faster than one that is 0
 
 
 class PairRatio:
@@ -71,43 +73,62 @@ class PairRatio:
     def _part(self, queries: np.ndarray, Z: np.ndarray) -> _Sum:
         n = self.points.n_items
         norms = np.einsum("ij,ij->i", Z, Z)
-        right = np.vstack((-2 * Z[:n].T, np.ones(n), norms[:n]))
+        right = np.vstack((2 * Z[:n].T, -np.ones(n), -norms[:n]))
         found = _Sum(n, Z.shape[1])
         for at in range(0, queries.size, self._size):
             block = queries[at : at + self._size]
             rows, ones = self.points.query_rows[block], np.ones((block.size, 1))
-            logs, weights = self._softmax(
-                np.hstack((Z[rows], norms[rows, None], ones)) @ right, block
-            )
+            left = np.hstack((Z[rows], norms[rows, None], ones))
+            logs, weights, units = self._softmax(left, right, block)
             logs += np.log(self.relevance.weights[block])
             top = logs.max()
             shares = np.exp(logs - top)
-            moments = np.hstack((Z[rows], ones)) * shares[:, None]
+            moments = np.hstack((Z[rows], ones)) * (shares / units)[:, None]
             found.add(top, shares.sum(), moments.T @ weights)
-            found.directions.append(weights @ Z[:n])
+            found.directions.append(weights @ Z[:n] / units[:, None])
             found.logs.append(logs)
         return found
 
-    def _softmax(self, distances: np.ndarray, block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Log of each F_q, and sigma - tau, of a block of queries; distances are overwritten."""
-        from .._kernels.ratio import put_relevant, take_relevant
+    def _softmax(
+        self, left: np.ndarray, right: np.ndarray, block: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Log of each F_q, and sigma - tau in units of its own, of a block of queries."""
+        from .._kernels.ratio import put_relevant
 
-        judged = (
+        tau = left @ right
+        near = self._take_relevant(tau, block, NOTHING)
+        np.exp(tau, out=tau)
+        sums, shifts = tau.sum(axis=1), np.zeros(block.size)
+        far = np.flatnonzero(sums < TINY)
+        if far.size:  # from everything irrelevant: its exponentials are lost
+            again = left[far] @ right
+            self._take_relevant(again, block[far], -np.inf)
+            shifts[far] = again.max(axis=1)
+            tau[far] = np.exp(again - shifts[far, None])
+            sums[far] = tau[far].sum(axis=1)
+        farthest = near.max(axis=1)
+        sigma = np.exp(near - farthest[:, None])
+        sums_near = sigma.sum(axis=1)
+        logs = farthest + np.log(sums_near) + shifts + np.log(sums) - self._log_pairs[block]
+        sigma *= -(sums / sums_near)[:, None]
+        put_relevant(tau, *self._judgments(block), sigma)
+        return logs, tau, -sums
+
+    def _take_relevant(self, logits: np.ndarray, block: np.ndarray, rest: float) -> np.ndarray:
+        """Squared distances of relevant items; ``rest`` replaces their negatives in a block."""
+        from .._kernels.ratio import take_relevant
+
+        counts = self.relevance.n_relevant[block]
+        near = np.full((block.size, counts.max()), np.inf)
+        others_count = self.relevance.counts_background
+        take_relevant(logits, *self._judgments(block), others_count, rest, near)
+        return np.negative(near, out=near)
+
+    def _judgments(self, block: np.ndarray) -> tuple[np.ndarray, ...]:
+        return (
             self.relevance.rows[block], self.relevance.own_items[block], self._judged.indptr,
             self._judged.indices, self._judged.data,
         )  # fmt: skip
-        counts = self.relevance.n_relevant[block]
-        near, n_near = np.full((block.size, counts.max()), -np.inf), np.empty_like(counts)
-        take_relevant(distances, *judged, self.relevance.counts_background, near, n_near)
-        farthest, nearest = near.max(axis=1), distances.min(axis=1)
-        sigma = np.exp(near - farthest[:, None])
-        tau = np.subtract(nearest[:, None], distances, out=distances)
-        np.exp(tau, out=tau)
-        sums = sigma.sum(axis=1), tau.sum(axis=1)
-        logs = farthest - nearest + np.log(sums[0]) + np.log(sums[1])
-        tau *= -1 / sums[1][:, None]
-        put_relevant(tau, *judged, sigma / sums[0][:, None])
-        return logs - self._log_pairs[block], tau
 
 
 class _Sum:
