@@ -25,8 +25,10 @@ pytest.importorskip("matplotlib", reason="matplotlib is not installed").use("agg
 @pytest.mark.parametrize("name", list_recipes())
 def test_recipes_name_their_paper_and_its_numbers(name):
     recipe = load_recipe(name)
-    assert ", ICML 2010, " in recipe.paper or "ICML 2013" in recipe.paper
+    assert any(venue in recipe.paper for venue in (", ICML 2010, ", "ICML 2013", ", KAIS 2013, "))
     assert set(recipe.options) & {"n_splits", "seed"}
+    if name.startswith("parca-"):
+        return  # its curves are printed without numbers
     published = recipe.content.get("paper_values", recipe.content.get("published", {}))
     labels = [method["label"] for method in recipe.content["methods"]]
     assert set(published) - {"datasets"} <= set(labels)

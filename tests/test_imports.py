@@ -25,7 +25,7 @@ LAYERS = [
     {"_base"},
     {"baselines", "baselines_online", "frml", "mlr", "parca"},
     {"mlr_path", "logistic_parca"},
-    {"_svg", "_page", "plots"},
+    {"_svg", "_page", "_figures", "_displays", "_feature_displays", "plots"},
     {"experiments", "_inputs"},
     {"report"},
     {"demo"},

@@ -4,6 +4,7 @@ from numba import njit
 
 RELEVANT, IRRELEVANT = 2, 1
 
+
 @njit(cache=True, nogil=True)
 def take_relevant(logits, rows, own_items, indptr, items, kinds, others_count, nothing, near):
     """Move logits of relevant items into lists, and leave ``nothing`` in their place.

@@ -25,6 +25,9 @@ BLOCK_BYTES, FEWEST = 2**19, 8  # distances of a block stay in the cache of a co
 TINY = 1e-100  # a sum of exponentials below this has lost digits
 NOTHING = -700.0  # its exponential is 1e-304, found faster than one that is 0
 
+# Rows of the queries, items that they are, and the rows of judged items, as kernels take them.
+Judgments = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+
 
 class PairRatio:
     """The loss of embedded points, over all queries or some of them.
@@ -124,7 +127,7 @@ class PairRatio:
         take_relevant(logits, *self._judgments(block), others_count, rest, near)
         return np.negative(near, out=near)
 
-    def _judgments(self, block: np.ndarray) -> tuple[np.ndarray, ...]:
+    def _judgments(self, block: np.ndarray) -> Judgments:
         return (
             self.relevance.rows[block], self.relevance.own_items[block], self._judged.indptr,
             self._judged.indices, self._judged.data,

@@ -19,7 +19,7 @@ from .._text import PathLike
 from .._threads import n_threads
 from ._recipe import Recipe, load_recipe
 
-PROTOCOLS = ("knn", "matching", "noise", "toy")
+PROTOCOLS = ("clusters", "knn", "matching", "noise", "ratios", "toy")
 PACKAGES = ("rankspace", "numpy", "scipy", "scikit-learn", "numba")
 
 
