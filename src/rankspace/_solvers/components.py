@@ -51,7 +51,7 @@ class MapLoss:
         floored = np.logaddexp(value, np.log(FLOOR))
         slopes *= np.exp(value - floored)
         matrix = self.points.matrix
-        gradient = (matrix.T @ slopes.astype(matrix.dtype, copy=False)).T
+        gradient = slopes.T.astype(matrix.dtype, copy=False) @ matrix
         return float(floored), np.asarray(gradient, dtype=np.float64)
 
 
