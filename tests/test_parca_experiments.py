@@ -93,7 +93,7 @@ def test_methods_learn(name):
 
 
 def test_a_piece_is_the_ranking_error_of_held_out_rows():
-    error, _, n = one_piece({"name": "wine"}, {"estimator": "PCA"}, 0.1, 3, 50)
+    error, n = one_piece({"name": "wine"}, {"estimator": "PCA"}, 0.1, 3, 50)
     whole = prepare("wine")
     rows, others = split_rows(whole.y, 0.1, 3)
     L = PCA(2).fit(whole.X[rows]).components_
@@ -109,7 +109,13 @@ def test_curves_times_and_views_in_small(tmp_path):
     methods = [m for m in recipe.content["methods"] if m["label"] in ("PARCA", "LDA", "ITML")]
     wine = {"label": "Wine", "name": "wine", "skip": ["ITML"]}
     view = {"name": "view", "dataset": "Wine", "ratio": 0.1, "methods": ["PARCA", "LDA"]}
-    content = {**recipe.content, "datasets": [wine], "methods": methods, "views": [view]}
+    content = {
+        **recipe.content,
+        "datasets": [wine],
+        "methods": methods,
+        "views": [view],
+        "timed": ["Wine"],
+    }
     recipe = replace(recipe, content=content).with_options({"n_splits": 2, "ratios": [0.1, 0.2]})
     outcome = reproduce(recipe, tmp_path, n_jobs=1)
     errors, times = outcome.tables
@@ -118,6 +124,7 @@ def test_curves_times_and_views_in_small(tmp_path):
     assert all(0 < float(cell.split(" ± ")[0]) < 1 for row in errors.rows[:2] for cell in row[1:])
     assert errors.rows[2][1:] == ("–", "–")
     assert times.rows[2] == ("ITML", "–")
+    assert float(times.rows[0][1]) > 0
     home = tmp_path / "parca-figure-3"
     for name in ("curves", "view"):
         assert (home / f"{name}.svg").read_text().startswith("<?xml")

@@ -43,7 +43,7 @@ def run(recipe: Recipe, jobs: Jobs) -> Outcome:
     for (data, method, *_), result in zip(runs, jobs.map(one_piece, pieces), strict=True):
         found.setdefault((data["label"], method["label"]), []).append(result)
     tables = [_errors_table(data, methods, found, options) for data in sets]
-    tables.append(_times_table(sets, methods, found, options))
+    tables += _times_table(recipe, sets, jobs)
     pictures: dict[str, Any] = {"curves": lambda: _curves(sets, methods, found, options)}
     for view in recipe.content.get("views", []):
         if shown := [data for data in sets if data["label"] == view["dataset"]]:
@@ -82,12 +82,20 @@ def _n_splits(data: Mapping[str, Any], options: Mapping[str, Any]) -> int:
 def one_piece(
     data: Mapping[str, Any], method: Mapping[str, Any], ratio: float, split: int, n_queries: int
 ) -> list[float]:
-    """Ranking error of held-out points, seconds to learn, and number of points learned from."""
-    rows, others = split_rows(prepare(**data).y, ratio, split)
-    start = time.perf_counter()
-    L = learn(method, prepare(**data), rows, split)
-    seconds = time.perf_counter() - start
-    return [_error(L, prepare(**data), rows, others[:n_queries]), seconds, float(rows.size)]
+    """Ranking error of held-out points, and number of points learned from."""
+    whole = prepare(**data)
+    rows, others = split_rows(whole.y, ratio, split)
+    L = learn(method, whole, rows, split)
+    return [_error(L, whole, rows, others[:n_queries]), float(rows.size)]
+
+
+def one_time(data: Mapping[str, Any], method: Mapping[str, Any], ratio: float) -> float:
+    """Seconds of processor time to learn."""
+    whole = prepare(**data)
+    rows = split_rows(whole.y, ratio, 0)[0]
+    start = time.process_time()
+    learn(method, whole, rows, 0)
+    return time.process_time() - start
 
 
 def one_view(
@@ -194,7 +202,7 @@ def _errors_table(
         values = _values(found, data, method, options)
         cells = ["–"] * len(options["ratios"]) if values is None else [_mean(v) for v in values]
         rows.append((method["label"], *cells))
-    sizes = _values(found, data, methods[0], options)[:, 0, 2]
+    sizes = _values(found, data, methods[0], options)[:, 0, 1]
     heads = [f"{100 * r:g} % (n = {n:.0f})" for r, n in zip(options["ratios"], sizes, strict=True)]
     title = f"{data['label']}: ranking error, {_n_splits(data, options)} splits"
     return Table(title, ["method", *heads], rows)
@@ -205,7 +213,7 @@ def _values(
 ) -> Any:
     """Results by ratio, split and kind; None if the method was not run."""
     results = found.get((data["label"], method["label"]))
-    return None if results is None else np.array(results).reshape(len(options["ratios"]), -1, 3)
+    return None if results is None else np.array(results).reshape(len(options["ratios"]), -1, 2)
 
 
 def _mean(results: np.ndarray) -> str:
@@ -216,16 +224,23 @@ def _mean(results: np.ndarray) -> str:
     return f"{errors.mean():.3f} ± {errors.std(ddof=1) / np.sqrt(errors.size):.3f}"
 
 
-def _times_table(
-    sets: Any, methods: Any, found: Mapping[Any, Any], options: Mapping[str, Any]
-) -> Table:
-    rows = []
-    for method in methods:
-        values = [_values(found, data, method, options) for data in sets]
-        seconds = ["–" if v is None else f"{v[-1, :, 1].mean():.2f}" for v in values]
-        rows.append((method["label"], *seconds))
-    title = f"Seconds to learn from {100 * options['ratios'][-1]:g} %"
-    return Table(title, ["method", *(data["label"] for data in sets)], rows)
+def _times_table(recipe: Recipe, sets: Any, jobs: Jobs) -> list[Table]:
+    """Time to learn from a share of the data, if the recipe names one."""
+    ratio, methods = recipe.options.get("timed_ratio"), recipe.content["methods"]
+    if ratio is None:
+        return []
+    pieces = [
+        (method["label"], data["label"], (core(data), method, ratio))
+        for method, data in itertools.product(methods, sets)
+        if method["label"] not in data.get("skip", [])
+    ]
+    seconds = jobs.map(one_time, [piece for _, _, piece in pieces])
+    found = {piece[:2]: f"{value:.2f}" for piece, value in zip(pieces, seconds, strict=True)}
+    labels = [data["label"] for data in sets]
+    rows = [
+        (m["label"], *(found.get((m["label"], label), "–") for label in labels)) for m in methods
+    ]
+    return [Table(f"Seconds of processor time for {100 * ratio:g} %", ["method", *labels], rows)]
 
 
 def _curves(sets: Any, methods: Any, found: Mapping[Any, Any], options: Mapping[str, Any]) -> Any:
