@@ -5,15 +5,30 @@ import sys
 import numpy as np
 import pytest
 
-from rankspace import LMNN, MLR, Euclidean, LinearMetric
+from rankspace import (
+    LMNN,
+    MLR,
+    Euclidean,
+    LinearMetric,
+    LogisticPARCA,
+    Relevance,
+    Report,
+    evaluate,
+)
 from rankspace.datasets import load_wine
 
 matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 matplotlib.use("agg")
 
+from rankspace._displays import plane  # noqa: E402
 from rankspace.plots import (  # noqa: E402
     ConvergenceDisplay,
+    GainsDisplay,
+    LearningCurveDisplay,
+    PixelClustersDisplay,
+    SpaceDisplay,
     SpectrumDisplay,
+    TopicsDisplay,
     grouped_bars,
     n_directions,
     panels,
@@ -95,3 +110,98 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch):
         SpectrumDisplay([1.0]).plot()
     with pytest.raises(ImportError, match=r"rankspace\[plot\]"):
         panels({"a": [[0.0, 1.0]]}, [0])
+
+
+# ---------------------------------------------------------------------- spaces and features
+
+
+def test_spaces_show_held_out_points_with_their_error():
+    wine = load_wine()
+    train, test = wine.part(range(0, 178, 2)), wine.part(range(1, 178, 2))
+    metrics = {
+        "all": LinearMetric.identity(13),
+        "two": LinearMetric(np.eye(2, 13)),
+        "one": LinearMetric(np.eye(1, 13)),
+    }
+    display = SpaceDisplay.from_metrics(metrics, train.X, train.labels, test.X, test.labels)
+    relevance = Relevance.from_labels(train.labels, query_labels=test.labels)
+    for name, ax in zip(metrics, display.axes_, strict=True):
+        report = evaluate(metrics[name].rank(test.X, train.X), relevance, "ranking-error")
+        assert display.errors[name] == pytest.approx(report.means["ranking-error"])
+        assert ax.get_title() == f"{name}: ranking error {display.errors[name]:.3f}"
+        assert sum(len(line.get_xdata()) for line in ax.lines) == len(test.X)
+    own = display.axes_[1].lines[0].get_xydata()
+    np.testing.assert_allclose(own, test.X[test.labels == np.unique(test.labels)[0], :2])
+    assert (display.views["one"][:, 1] == 0).all()
+
+
+def test_the_plane_of_many_dimensions_is_that_of_the_largest_spread():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3)) * [1.0, 5.0, 3.0]
+    found = plane(X)
+    spread = np.linalg.eigvalsh(np.cov(X.T, bias=True))[::-1]
+    np.testing.assert_allclose(found.var(axis=0), spread[:2])
+
+
+def test_views_of_the_wrong_shape_are_refused():
+    with pytest.raises(ValueError, match=r"each of 3 points in the plane: 'a' has shape \(3, 3\)"):
+        SpaceDisplay({"a": np.eye(3)}, [0, 1, 2])
+
+
+def test_learning_curves_have_means_and_intervals():
+    errors = {"a": [[0.4, 0.6], [0.1, 0.3]], "b": [[0.5], [0.4]]}
+    display = LearningCurveDisplay([0.02, 0.1], errors, title="sets").plot()
+    first, second = display.ax_.get_lines()
+    np.testing.assert_allclose(first.get_xydata(), [[2, 0.5], [10, 0.2]])
+    np.testing.assert_allclose(second.get_ydata(), [0.5, 0.4])
+    (band,) = display.ax_.collections
+    assert band.get_paths()[0].vertices[:, 1].max() == pytest.approx(0.7)
+    with pytest.raises(ValueError, match=r"each of 2 ratios: 'a' has shape \(1, 2\)"):
+        LearningCurveDisplay([0.1, 0.2], {"a": [[1.0, 2.0]]})
+
+
+def test_gains_of_queries():
+    def report(values, smaller=()):
+        return Report({"map": np.array(values)}, frozenset(smaller))
+
+    before, after = report([0.1, 0.5, 0.3]), report([0.4, 0.2, 0.3])
+    display = GainsDisplay.from_reports(before, after)
+    heights = [bar.get_height() for bar in display.ax_.patches]
+    assert heights == pytest.approx([0.3, 0.0, -0.3])
+    assert display.ax_.get_title() == "1 better, 1 worse"
+    smaller = (report([0.1, 0.5], ["map"]), report([0.0, 0.7], ["map"]))
+    assert GainsDisplay.from_reports(*smaller).gains == pytest.approx([0.1, -0.2])
+
+
+def test_topics_are_lists_of_words():
+    rng = np.random.default_rng(0)
+    model = LogisticPARCA(2, 0.1, random_state=0).fit(rng.random((30, 5)), np.arange(30) % 3)
+    names = [f"word{i}" for i in range(5)]
+    display = TopicsDisplay.from_estimator(model, names, n=2)
+    words = [text.get_text() for text in display.ax_.texts]
+    sizes = np.bincount(model.cluster_of_feature_, minlength=2)
+    expected = []
+    for k, topic in enumerate(model.topics(names, 2)):
+        expected += [f"topic {k + 1} ({sizes[k]})", *topic]
+    assert words == expected
+
+
+def test_pixels_have_the_colour_of_their_cluster():
+    shares = np.array([[0.9, 0.1, 0.5], [0.1, 0.9, 0.5]])
+    weights = [1.0, 1.0, 0.0]
+    display = PixelClustersDisplay(shares, (1, 3), weights=weights).plot()
+    image = np.asarray(display.ax_.images[0].get_array())
+    colours = matplotlib.colormaps["tab10"]
+    np.testing.assert_allclose(image[0, 0, :3], colours(0)[:3])
+    np.testing.assert_allclose(image[0, 1, :3], colours(1)[:3])
+    assert image[0, 2, 3] == 0
+    with pytest.raises(ValueError, match=r"shape must have 3 pixels: got \(2, 2\)"):
+        PixelClustersDisplay(shares, (2, 2))
+
+
+def test_pixels_of_an_estimator():
+    rng = np.random.default_rng(0)
+    model = LogisticPARCA(2, 0.1, random_state=0).fit(rng.random((30, 6)), np.arange(30) % 3)
+    display = PixelClustersDisplay.from_estimator(model, (2, 3))
+    assert display.ax_.images[0].get_array().shape == (2, 3, 4)
+    np.testing.assert_array_equal(display.membership, model.membership_)

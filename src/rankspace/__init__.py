@@ -12,11 +12,13 @@ if TYPE_CHECKING:
     from .baselines_online import ITML, LORETA, OASIS
     from .frml import FRML
     from .listwise import ListwiseMap
+    from .logistic_parca import LogisticPARCA
     from .measures import Comparison, Report, compare, evaluate
     from .metric import BilinearMetric, LinearMetric, load_metric
     from .mlr import MLR, RobustMLR
     from .mlr_path import MLRCV
     from .neighbors import class_shares, knn_error, leave_one_out
+    from .parca import PARCA
     from .ranking import Ranking
     from .relevance import Relevance
     from .report import write_report
@@ -32,6 +34,7 @@ __all__ = [
     "MLR",
     "MLRCV",
     "OASIS",
+    "PARCA",
     "SVMMAP",
     "BaseRanker",
     "BilinearMetric",
@@ -40,6 +43,7 @@ __all__ = [
     "Index",
     "LinearMetric",
     "ListwiseMap",
+    "LogisticPARCA",
     "Ranking",
     "Relevance",
     "Report",
@@ -65,6 +69,7 @@ _HOMES = {
     "OASIS": "baselines_online",
     "MLR": "mlr",
     "MLRCV": "mlr_path",
+    "PARCA": "parca",
     "SVMMAP": "baselines",
     "BaseRanker": "_base",
     "BilinearMetric": "metric",
@@ -73,6 +78,7 @@ _HOMES = {
     "Index": "search",
     "LinearMetric": "metric",
     "ListwiseMap": "listwise",
+    "LogisticPARCA": "logistic_parca",
     "Ranking": "ranking",
     "Relevance": "relevance",
     "Report": "results",

@@ -7,22 +7,23 @@ from typing import Any, Self
 
 import numpy as np
 
+from ._displays import GainsDisplay, LearningCurveDisplay, SpaceDisplay, draw_points
+from ._feature_displays import PixelClustersDisplay, TopicsDisplay
+from ._figures import axes, figure
 from .metric import LinearMetric
 
-
-def _figure(n: int = 1, size: tuple[float, float] = (5.0, 3.5)) -> Any:
-    """A figure with some axes in a row."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(
-            "pictures need matplotlib: install it with pip install 'rankspace[plot]'."
-        ) from error
-    return plt.subplots(1, n, figsize=size, layout="constrained", squeeze=False)[0]
-
-
-def _axes(ax: Any) -> Any:
-    return _figure().axes[0] if ax is None else ax
+__all__ = [
+    "ConvergenceDisplay",
+    "GainsDisplay",
+    "LearningCurveDisplay",
+    "PixelClustersDisplay",
+    "SpaceDisplay",
+    "SpectrumDisplay",
+    "TopicsDisplay",
+    "grouped_bars",
+    "n_directions",
+    "panels",
+]
 
 
 class ConvergenceDisplay:
@@ -91,7 +92,7 @@ class ConvergenceDisplay:
         -------
         ConvergenceDisplay
         """
-        self.ax_ = _axes(ax)
+        self.ax_ = axes(ax)
         self.figure_ = self.ax_.figure
         rounds = np.arange(1, len(self.history) + 1)
         upper, lower = (np.array([row[key] for row in self.history]) for key in ("upper", "lower"))
@@ -163,7 +164,7 @@ class SpectrumDisplay:
         -------
         SpectrumDisplay
         """
-        self.ax_ = _axes(ax)
+        self.ax_ = axes(ax)
         self.figure_ = self.ax_.figure
         self.n_directions_ = n_directions(self.spectrum, self.mass)
         share = self.spectrum / (self.spectrum.sum() or 1.0)
@@ -222,16 +223,16 @@ def grouped_bars(
     -------
     matplotlib figure
     """
-    figure = _figure(size=(1.6 * len(groups) + 2, 3.5))
-    ax = figure.axes[0]
+    drawn = figure(size=(1.6 * len(groups) + 2, 3.5))
+    ax = drawn.axes[0]
     width = 0.8 / len(series)
     for number, (name, values) in enumerate(series.items()):
         ax.bar(np.arange(len(groups)) + (number + 0.5) * width - 0.4, values, width, label=name)
     ax.set_xticks(np.arange(len(groups)), groups)
     ax.set_ylabel(y_name)
     ax.set_yscale("log" if log else "linear")
-    figure.legend(loc="outside right upper", fontsize="small")
-    return figure
+    drawn.legend(loc="outside right upper", fontsize="small")
+    return drawn
 
 
 def panels(views: Mapping[str, Any], labels: Any) -> Any:
@@ -248,17 +249,11 @@ def panels(views: Mapping[str, Any], labels: Any) -> Any:
     -------
     matplotlib figure
     """
-    figure, labels = _figure(len(views), (3.0 * len(views), 3.0)), np.asarray(labels)
-    for ax, (name, points) in zip(figure.axes, views.items(), strict=True):
-        points = np.asarray(points, dtype=float)
-        half = np.ptp(points, axis=0).max() / 2 or 1.0
-        middle = (points.min(axis=0) + points.max(axis=0)) / 2
-        for label in np.unique(labels):
-            ax.plot(*points[labels == label].T, ".", markersize=3, label=str(label))
-        ax.set(title=name, xticks=[], yticks=[], aspect="equal")
-        ax.set(xlim=middle[0] + 1.1 * half * np.array([-1, 1]))
-        ax.set(ylim=middle[1] + 1.1 * half * np.array([-1, 1]))
-    return figure
+    drawn = figure(len(views), (3.0 * len(views), 3.0))
+    for ax, (name, points) in zip(drawn.axes, views.items(), strict=True):
+        draw_points(ax, points, labels)
+        ax.set_title(name)
+    return drawn
 
 
 def curves(
@@ -282,11 +277,11 @@ def curves(
     -------
     matplotlib figure
     """
-    figure = _figure(len(views), (3.2 * len(views) + 1.8, 3.2))
-    for ax, (title, lines) in zip(figure.axes, views.items(), strict=True):
+    drawn = figure(len(views), (3.2 * len(views) + 1.8, 3.2))
+    for ax, (title, lines) in zip(drawn.axes, views.items(), strict=True):
         for name, (x, y) in lines.items():
             ax.plot(x, y, ".-", label=name)
         ax.set(title=title, xlabel=x_name, yscale="log" if title in log else "linear")
-    handles, names = figure.axes[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside right upper", fontsize="small")
-    return figure
+    handles, names = drawn.axes[0].get_legend_handles_labels()
+    drawn.legend(handles, names, loc="outside right upper", fontsize="small")
+    return drawn

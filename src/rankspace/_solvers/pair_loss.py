@@ -47,7 +47,7 @@ class PairLoss:
     def __init__(self, X: np.ndarray, Q: np.ndarray, relevance: Relevance, max_memory: int) -> None:
         self.X, self.Q, self.relevance, self.max_memory = X, Q, relevance, max_memory
         self._weights = relevance.weights / relevance.weights.sum()
-        self._judged = _judged_states(relevance)
+        self._judged = judged_states(relevance)
         entries = max_memory * 2**20 // (64 * n_threads())
         size = max(1, min(512, entries // len(X)))
         numbers = np.arange(relevance.n_queries)
@@ -145,7 +145,7 @@ class QueryLoss(PairLoss):
         return value, gradient
 
 
-def _judged_states(relevance: Relevance) -> scipy.sparse.csr_array:
+def judged_states(relevance: Relevance) -> scipy.sparse.csr_array:
     """States of the items that rows of judgments name."""
     unjudged = IRRELEVANT if relevance.unjudged == "irrelevant" else LEFT_OUT
     states = np.where(relevance.grades >= relevance.relevant_from, RELEVANT, IRRELEVANT)

@@ -16,7 +16,7 @@ def start_factor(X: Any, m: int, init: Any, scale: float, seed: int) -> np.ndarr
     d = X.shape[1]
     random = np.random.default_rng(seed)
     if not isinstance(init, str):
-        return _given(np.asarray(init, dtype=np.float64), m, d) * scale
+        return given_start(init, m, d).T * scale
     if init == "identity":
         if m != d:
             raise ValueError(
@@ -29,7 +29,9 @@ def start_factor(X: Any, m: int, init: Any, scale: float, seed: int) -> np.ndarr
     return _principal(X, m, random)
 
 
-def _given(components: np.ndarray, m: int, d: int) -> np.ndarray:
+def given_start(init: Any, m: int, d: int) -> np.ndarray:
+    """Components of full rank that a user gave to start from, (m, d)."""
+    components = np.array(init, dtype=np.float64)
     if components.shape != (m, d):
         raise ValueError(
             f"init must be components of shape (n_components, n_features), here ({m}, {d}): got "
@@ -37,7 +39,7 @@ def _given(components: np.ndarray, m: int, d: int) -> np.ndarray:
         )
     if not np.isfinite(components).all() or np.linalg.matrix_rank(components) < m:
         raise ValueError(f"init must be finite and of rank {m}: its rows are dependent.")
-    return components.T.copy()
+    return components
 
 
 def _principal(X: Any, m: int, random: np.random.Generator) -> np.ndarray:

@@ -19,7 +19,9 @@ from .._text import PathLike
 from .._threads import n_threads
 from ._recipe import Recipe, load_recipe
 
-PROTOCOLS = ("embeddings", "knn", "matching", "noise", "retrieval", "toy", "warp_loss")
+PROTOCOLS = (
+    "clusters", "embeddings", "knn", "matching", "noise", "ratios", "retrieval", "toy", "warp_loss",
+)  # fmt: skip
 PACKAGES = ("rankspace", "numpy", "scipy", "scikit-learn", "numba")
 
 

@@ -1,0 +1,155 @@
+"""How much nearer relevant items are than irrelevant ones, and its gradient (PARCA).
+
+With squared distances ``a`` of embedded points, a query has the ratio
+
+    F_q = mean of exp(a_qj) over its relevant items j  times  mean of exp(-a_qk) over the others k,
+
+and the loss is the log of the weighted mean of all F_q. Nothing above 0 is ever exponentiated. With
+sigma and tau, the softmax of a_qj and of -a_qk, and p_q the share of F_q in their sum, the
+derivative by a_qx is ``p_q (sigma_qx - tau_qx)``: a graph with weights of both signs, whose
+Laplacian times the embedded points is the gradient by them. So an evaluation costs O(n^2 K) for the
+pairs and two products with the data, and no difference of two points is ever formed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._threads import in_threads
+from ..relevance import Relevance
+from .factors import Points
+from .pair_loss import judged_states
+
+MOST_PARTS, PAIRS = 32, 2**20  # parts that sums are taken in, whatever the number of threads
+BLOCK_BYTES, FEWEST = 2**19, 8  # distances of a block stay in the cache of a core, if they can
+TINY = 1e-100  # a sum of exponentials below this has lost digits
+NOTHING = -700.0  # its exponential is 1e-304, found faster than one that is 0
+
+# Rows of the queries, items that they are, and the rows of judged items, as kernels take them.
+Judgments = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+
+
+class PairRatio:
+    """The loss of embedded points, over all queries or some of them.
+
+    Parameters
+    ----------
+    points : Points
+        Items and queries.
+    relevance : Relevance
+        Who is relevant to whom; every query has something relevant and something irrelevant.
+    """
+
+    def __init__(self, points: Points, relevance: Relevance) -> None:
+        self.points, self.relevance = points, relevance
+        self._judged = judged_states(relevance)
+        self._log_pairs = np.log(relevance.n_relevant) + np.log(relevance.n_irrelevant)
+        self._size = max(FEWEST, BLOCK_BYTES // (8 * points.n_items))
+
+    def value_and_gradient(
+        self, Z: np.ndarray, queries: np.ndarray | None = None
+    ) -> tuple[float, np.ndarray]:
+        """The loss of embedded points (n_points, K), and its gradient by them.
+
+        ``queries`` are the numbers of those that count, all by default.
+        """
+        queries = np.arange(self.relevance.n_queries) if queries is None else queries
+        queries = queries[self.relevance.weights[queries] > 0]
+        n_parts = min(MOST_PARTS, -(-queries.size * self.points.n_items // PAIRS))
+        parts = np.array_split(queries, n_parts)
+        total = _Sum(self.points.n_items, Z.shape[1])
+        directions, logs = [], []
+        for part in in_threads(lambda part: self._part(part, Z), parts, ahead=4):
+            total.add(part.top, part.total, part.pull)
+            directions += part.directions
+            logs += part.logs
+        shares = np.exp(np.concatenate(logs) - total.top) / total.total
+        gradient, n = np.zeros_like(Z), self.points.n_items
+        pull = total.pull.T / total.total
+        gradient[:n] = 2 * (pull[:, -1:] * Z[:n] - pull[:, :-1])
+        gradient[self.points.query_rows[queries]] -= (
+            2 * shares[:, None] * np.concatenate(directions)
+        )
+        mean = total.top + np.log(total.total) - np.log(self.relevance.weights[queries].sum())
+        return float(mean), gradient
+
+    def _part(self, queries: np.ndarray, Z: np.ndarray) -> _Sum:
+        n = self.points.n_items
+        norms = np.einsum("ij,ij->i", Z, Z)
+        right = np.vstack((2 * Z[:n].T, -np.ones(n), -norms[:n]))
+        found = _Sum(n, Z.shape[1])
+        for at in range(0, queries.size, self._size):
+            block = queries[at : at + self._size]
+            rows, ones = self.points.query_rows[block], np.ones((block.size, 1))
+            left = np.hstack((Z[rows], norms[rows, None], ones))
+            logs, weights, units = self._softmax(left, right, block)
+            logs += np.log(self.relevance.weights[block])
+            top = logs.max()
+            shares = np.exp(logs - top)
+            moments = np.hstack((Z[rows], ones)) * (shares / units)[:, None]
+            found.add(top, shares.sum(), moments.T @ weights)
+            found.directions.append(weights @ Z[:n] / units[:, None])
+            found.logs.append(logs)
+        return found
+
+    def _softmax(
+        self, left: np.ndarray, right: np.ndarray, block: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Log of each F_q, and sigma - tau in units of its own, of a block of queries."""
+        from .._kernels.ratio import put_relevant
+
+        tau = left @ right
+        near = self._take_relevant(tau, block, NOTHING)
+        np.exp(tau, out=tau)
+        sums, shifts = tau.sum(axis=1), np.zeros(block.size)
+        far = np.flatnonzero(sums < TINY)
+        if far.size:  # from everything irrelevant: its exponentials are lost
+            again = left[far] @ right
+            self._take_relevant(again, block[far], -np.inf)
+            shifts[far] = again.max(axis=1)
+            tau[far] = np.exp(again - shifts[far, None])
+            sums[far] = tau[far].sum(axis=1)
+        farthest = near.max(axis=1)
+        sigma = np.exp(near - farthest[:, None])
+        sums_near = sigma.sum(axis=1)
+        logs = farthest + np.log(sums_near) + shifts + np.log(sums) - self._log_pairs[block]
+        sigma *= -(sums / sums_near)[:, None]
+        put_relevant(tau, *self._judgments(block), sigma)
+        return logs, tau, -sums
+
+    def _take_relevant(self, logits: np.ndarray, block: np.ndarray, rest: float) -> np.ndarray:
+        """Squared distances of relevant items; ``rest`` replaces their negatives in a block."""
+        from .._kernels.ratio import take_relevant
+
+        counts = self.relevance.n_relevant[block]
+        near = np.full((block.size, counts.max()), np.inf)
+        others_count = self.relevance.counts_background
+        take_relevant(logits, *self._judgments(block), others_count, rest, near)
+        return np.negative(near, out=near)
+
+    def _judgments(self, block: np.ndarray) -> Judgments:
+        return (
+            self.relevance.rows[block], self.relevance.own_items[block], self._judged.indptr,
+            self._judged.indices, self._judged.data,
+        )  # fmt: skip
+
+
+class _Sum:
+    """Sums over queries in units of ``exp(top)``, the largest term so far."""
+
+    def __init__(self, n_items: int, n_components: int) -> None:
+        self.top, self.total = -np.inf, 0.0
+        self.pull = np.zeros((n_components + 1, n_items))
+        self.directions: list[np.ndarray] = []
+        self.logs: list[np.ndarray] = []
+
+    def add(self, top: float, total: float, pull: np.ndarray) -> None:
+        """Take in sums in units of their own."""
+        if top > self.top:
+            shrink = np.exp(self.top - top)
+            self.top = top
+            self.total *= shrink
+            self.pull *= shrink
+        unit = np.exp(top - self.top)
+        self.total += unit * total
+        self.pull += unit * pull

@@ -1,0 +1,226 @@
+"""PARCA as its users meet it: what it learns, on which data, and what it says."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from rankspace import PARCA, Euclidean, Index, Relevance, evaluate
+from rankspace.datasets import make_matching
+
+QUICK = {"ridge": 0.003, "random_state": 0}
+
+
+@parametrize_with_checks(
+    [PARCA(ridge=1e-4, max_iter=50), PARCA(ridge=1e-4, solver="minibatch", max_iter=10)]
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_scikit_learn_conventions(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    """300 digits to learn from, and 600 others."""
+    X, y = load_digits(return_X_y=True)
+    return X[:300], y[:300], X[300:900], y[300:900]
+
+
+def held_out_error(components, digits):
+    X, y, Q, wanted = digits
+    relevance = Relevance.from_labels(y, query_labels=wanted)
+    ranking = Index(X @ components.T).rank(Q @ components.T)
+    return evaluate(ranking, relevance, "ranking-error").means["ranking-error"]
+
+
+# ---------------------------------------------------------------------- learning
+
+
+def test_new_points_are_ranked_better_than_by_pca_and_by_all_pixels(digits):
+    model = PARCA(random_state=0).fit(*digits[:2])
+    found = held_out_error(model.components_, digits)
+    assert found < held_out_error(PCA(2).fit(digits[0]).components_, digits) - 0.1
+    assert found < held_out_error(np.eye(64), digits)
+
+
+def test_the_ridge_of_the_least_held_out_error_is_taken(digits):
+    model = PARCA(random_state=0).fit(*digits[:2])
+    errors = [trial.error for trial in model.path_]
+    assert model.ridge_ == model.path_[int(np.argmin(errors))].setting
+    assert len(errors) - 1 - np.argmin(errors) <= 2
+    given = PARCA(ridge=model.ridge_, random_state=0).fit(*digits[:2])
+    np.testing.assert_array_equal(given.components_, model.components_)
+    assert given.path_ == []
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e6])
+def test_unit_and_origin_of_the_data_do_not_matter(unit, wine):
+    X, y = wine
+    reference = PARCA(random_state=0).fit(X, y)
+    moved = PARCA(random_state=0).fit(unit * (X + 3), y)
+    assert moved.ridge_ == reference.ridge_
+    np.testing.assert_allclose(
+        unit**2 * moved.get_mahalanobis_matrix(), reference.get_mahalanobis_matrix(), rtol=1e-4,
+        atol=1e-6,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("ridge", [0.0, 1e-5, 1e-3, "auto"])
+def test_fewer_points_than_features(ridge, rng):
+    """All classes can be collapsed, and yet the map stays finite and of a sensible length."""
+    X, y = rng.normal(size=(30, 200)), np.arange(30) % 3
+    model = PARCA(ridge=ridge, random_state=0).fit(X, y)
+    assert np.isfinite(model.components_).all()
+    assert np.abs(model.transform(X)).max() < 1e3
+    assert model.loss_ > np.log(1e-6) - 1e-9
+    assert model.score(X, y) > 0.99
+
+
+def test_the_winner_of_the_starts_is_the_best_of_them(digits):
+    X, y = digits[:2]
+    losses = {
+        start: PARCA(init=start, **QUICK).fit(X, y).loss_ for start in ("lda", "pca", "random")
+    }
+    model = PARCA(**QUICK).fit(X, y)
+    assert model.start_ in losses
+    assert model.loss_ == pytest.approx(min(losses.values()), abs=0.05)
+    assert len(model.history_) == model.n_iter_
+    assert model.history_[-1] == model.loss_
+
+
+def test_components_to_go_on_from(wine):
+    X, y = wine
+    model = PARCA(tol=1e-9, **QUICK).fit(X, y)
+    again = PARCA(init=model.components_, tol=1e-9, **QUICK).fit(X, y)
+    assert again.start_ == "given"
+    assert again.n_iter_ < 10
+    np.testing.assert_allclose(again.transform(X), model.transform(X), atol=1e-2)
+
+
+def test_batches_agree_with_all_pairs(digits):
+    X, y = digits[:2]
+    full = PARCA(**QUICK).fit(X, y)
+    part = PARCA(solver="minibatch", batch_size=100, **QUICK).fit(X, y)
+    assert part.loss_ == pytest.approx(full.loss_, abs=0.05)
+    difference = held_out_error(part.components_, digits) - held_out_error(full.components_, digits)
+    assert abs(difference) < 0.02
+
+
+def test_many_queries_are_taken_in_batches(monkeypatch, wine):
+    from rankspace import parca
+
+    monkeypatch.setattr(parca, "MOST_FOR_ALL_PAIRS", 100)
+    automatic = PARCA(max_iter=30, **QUICK).fit(*wine)
+    batches = PARCA(solver="minibatch", max_iter=30, **QUICK).fit(*wine)
+    np.testing.assert_array_equal(automatic.components_, batches.components_)
+
+
+def test_seeds(wine):
+    options = {"solver": "minibatch", "batch_size": 50, "max_iter": 20, "ridge": 0.003}
+    fits = [PARCA(**options, random_state=seed).fit(*wine) for seed in (0, 0, 1)]
+    np.testing.assert_array_equal(fits[0].components_, fits[1].components_)
+    assert np.abs(fits[0].components_ - fits[2].components_).max() > 1e-3
+
+
+# ---------------------------------------------------------------------- data of all kinds
+
+
+def test_sparse_is_dense_and_never_made_so(monkeypatch, wine):
+    X, y = wine
+    X = np.where(X > 0, X, 0)
+    dense = PARCA(init="random", **QUICK).fit(X, y)
+
+    def refuse(self, *_, **__):
+        raise AssertionError("made dense")
+
+    for name in ("toarray", "todense"):
+        monkeypatch.setattr(scipy.sparse.csr_array, name, refuse, raising=False)
+    sparse = PARCA(init="random", **QUICK).fit(scipy.sparse.csr_array(X), y)
+    monkeypatch.undo()
+    np.testing.assert_allclose(
+        sparse.get_mahalanobis_matrix(), dense.get_mahalanobis_matrix(), rtol=1e-2, atol=1e-3
+    )
+    sparse = PARCA(random_state=0).fit(scipy.sparse.csr_array(X), y)
+    assert sparse.score(X, y) > Euclidean().fit(X, y).score(X, y) + 0.03
+
+
+def test_single_precision(wine):
+    X, y = wine
+    model = PARCA(**QUICK).fit(X.astype(np.float32), y)
+    assert model.components_.dtype == model.transform(X.astype(np.float32)).dtype == np.float32
+    double = PARCA(**QUICK).fit(X, y)
+    assert model.score(X.astype(np.float32), y) == pytest.approx(double.score(X, y), abs=0.01)
+
+
+def test_separate_queries_and_unjudged_pairs():
+    matching = make_matching(300, random_state=0)
+    scores = [
+        model.fit(matching.X, matching.relevance, queries=matching.queries).score(
+            matching.X, matching.relevance, queries=matching.queries
+        )
+        for model in (Euclidean(), PARCA(6, ridge=1e-3, random_state=0))
+    ]
+    assert scores[1] > scores[0] + 0.1
+
+
+def test_labels_and_lists_are_the_same_supervision(wine):
+    X, y = wine
+    lists = Relevance.from_lists([np.flatnonzero(y == label) for label in y])
+    by_labels, by_lists = (PARCA(**QUICK).fit(X, s).get_mahalanobis_matrix() for s in (y, lists))
+    np.testing.assert_allclose(by_lists, by_labels, rtol=1e-3, atol=1e-4)
+
+
+def test_a_class_of_one_is_no_query(wine):
+    X, y = wine
+    model = PARCA(**QUICK).fit(X, np.where(np.arange(178) == 5, 7, y))
+    assert model.score(X, y) > 0.9
+
+
+# ---------------------------------------------------------------------- scikit-learn's ways
+
+
+def test_grid_search_pipeline_and_clone(wine):
+    X, y = wine
+    pipeline = make_pipeline(StandardScaler(), PARCA(random_state=0))
+    folds = KFold(3, shuffle=True, random_state=0)
+    search = GridSearchCV(pipeline, {"parca__ridge": [0.003, 10.0]}, cv=folds)
+    with pytest.warns(ConvergenceWarning, match="mapping all points to one"):
+        search.fit(X, y)
+    assert search.best_params_ == {"parca__ridge": 0.003}
+    assert clone(pipeline).get_params()["parca__n_components"] == 2
+    assert list(search.best_estimator_.get_feature_names_out()) == ["parca0", "parca1"]
+
+
+def test_what_went_wrong_is_said(wine):
+    X, y = wine
+    with pytest.warns(ConvergenceWarning, match=r"stopped after 2 steps .* Raise max_iter or tol"):
+        PARCA(init="random", max_iter=2, tol=0, **QUICK).fit(X, y)
+    with pytest.warns(ConvergenceWarning, match=r"that of the zero map 0\. Lower ridge=100"):
+        PARCA(ridge=100.0, random_state=0).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_components": 14}, "n_components must be at most the number of features, 13: got 14"),
+        ({"ridge": -1.0}, "ridge == -1.0, must be >= 0"),
+        ({"ridge": "best"}, "ridge must be one of auto: got 'best'"),
+        ({"init": "zero"}, "init must be one of auto, lda, pca, random: got 'zero'"),
+        ({"init": np.eye(3)}, r"here \(2, 13\): got \(3, 3\)"),
+        ({"init": np.ones((2, 13))}, "finite and of rank 2"),
+        ({"solver": "newton"}, "solver must be one of auto, lbfgs, minibatch: got 'newton'"),
+        ({"max_iter": 0}, "max_iter == 0, must be >= 1"),
+        ({"batch_size": 0}, "batch_size == 0, must be >= 1"),
+        ({"tol": -1.0}, "tol == -1.0, must be >= 0"),
+    ],
+)
+def test_wrong_parameters_are_refused(options, message, wine):
+    with pytest.raises(ValueError, match=message):
+        PARCA(**options).fit(*wine)

@@ -1,0 +1,151 @@
+"""The reruns of the PARCA paper: how data are prepared and split, and that recipes run in small."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.decomposition import PCA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.feature_selection import mutual_info_classif
+
+from rankspace import Relevance, evaluate
+from rankspace.datasets import Dataset
+from rankspace.experiments import load_recipe, prepared, reproduce
+from rankspace.experiments.prepared import information_gain, prepare
+from rankspace.experiments.ratios import discriminant, learn, one_piece, split_rows
+from rankspace.search import Index
+
+pytest.importorskip("matplotlib", reason="matplotlib is not installed").use("agg")
+
+
+@pytest.fixture(autouse=True)
+def _close():
+    yield
+    import matplotlib.pyplot as plt
+
+    plt.close("all")
+    prepare.cache_clear()
+
+
+def texts():
+    """Eighty texts of two classes, told apart by two words of four."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(80) % 2
+    lines = [
+        " ".join(
+            ["the", "hockey" if y else "disk"] * rng.integers(1, 4)
+            + list(rng.choice(["people", "writes", "article"], 3))
+            + [f"name{chr(97 + i % 26)}{chr(97 + i // 26)}"]
+        )
+        for i, y in enumerate(labels)
+    ]
+    return Dataset("few", texts=[*lines, lines[0]], labels=np.append(labels, 0))
+
+
+def test_rows_have_unit_length_and_classes_their_share(monkeypatch):
+    X, y = load_iris(return_X_y=True)
+    monkeypatch.setattr(prepared, "open_dataset", lambda name: Dataset(name, X, labels=y))
+    whole = prepare("iris", per_class=20)
+    np.testing.assert_allclose(np.linalg.norm(whole.X, axis=1), 1)
+    assert np.bincount(whole.y).tolist() == [20, 20, 20]
+
+
+def test_information_gain_is_mutual_information(rng):
+    y = rng.integers(0, 3, 200)
+    counts = rng.poisson(0.5 + (y[:, None] == np.arange(4)), size=(200, 4))
+    expected = mutual_info_classif(counts > 0, y, discrete_features=True)
+    np.testing.assert_allclose(information_gain(counts, y), expected, atol=1e-9)
+
+
+def test_texts_become_their_most_telling_words(monkeypatch):
+    monkeypatch.setattr(prepared, "open_texts", lambda name: texts())
+    whole = prepare("few", n_words=2)
+    assert whole.words.tolist() == ["disk", "hockey"]
+    assert whole.X.shape == (80, 2)  # the duplicate is gone
+    np.testing.assert_allclose(np.asarray(whole.X.power(2).sum(axis=1)), 1)
+
+
+def test_a_split_has_a_share_of_each_class_and_at_least_two_rows():
+    y = np.repeat([0, 1, 2], [100, 50, 10])
+    rows, others = split_rows(y, 0.1, 0)
+    assert np.bincount(y[rows]).tolist() == [10, 5, 2]
+    np.testing.assert_array_equal(np.sort(np.concatenate((rows, others))), np.arange(160))
+    assert (split_rows(y, 0.1, 1)[0] != rows).any()
+
+
+def test_lda_is_that_of_scikit_learn_for_equal_classes():
+    X, y = load_iris(return_X_y=True)
+    found = discriminant(X, y, eps=1e-9)
+    expected = LinearDiscriminantAnalysis(n_components=2).fit(X, y).scalings_[:, :2].T
+    for a, b in zip(found, expected, strict=True):
+        assert abs(a @ b) / np.linalg.norm(a) / np.linalg.norm(b) == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["PARCA", "LogisticPARCA", "NCA", "LDA", "ITML", "PCA"])
+def test_methods_learn(name):
+    whole = prepare("wine")
+    rows = split_rows(whole.y, 0.2, 0)[0]
+    fixed = {"LDA": {"eps": 0.001}, "LogisticPARCA": {"beta": 0.0}}.get(name, {})
+    L = learn({"estimator": name, "fixed": fixed}, whole, rows, 0)
+    assert L.shape == (13 if name == "ITML" else 2, 13)
+    assert np.isfinite(L).all()
+
+
+def test_a_piece_is_the_ranking_error_of_held_out_rows():
+    error, n = one_piece({"name": "wine"}, {"estimator": "PCA"}, 0.1, 3, 50)
+    whole = prepare("wine")
+    rows, others = split_rows(whole.y, 0.1, 3)
+    L = PCA(2).fit(whole.X[rows]).components_
+    relevance = Relevance.from_labels(whole.y[rows], query_labels=whole.y[others[:50]])
+    ranking = Index(whole.X[rows] @ L.T).rank(whole.X[others[:50]] @ L.T)
+    expected = evaluate(ranking, relevance, "ranking-error").means["ranking-error"]
+    assert error == pytest.approx(expected)
+    assert n == rows.size
+
+
+def test_curves_times_and_views_in_small(tmp_path):
+    recipe = load_recipe("parca-figure-3")
+    methods = [m for m in recipe.content["methods"] if m["label"] in ("PARCA", "LDA", "ITML")]
+    wine = {"label": "Wine", "name": "wine", "skip": ["ITML"]}
+    view = {"name": "view", "dataset": "Wine", "ratio": 0.1, "methods": ["PARCA", "LDA"]}
+    content = {
+        **recipe.content,
+        "datasets": [wine],
+        "methods": methods,
+        "views": [view],
+        "timed": ["Wine"],
+    }
+    recipe = replace(recipe, content=content).with_options({"n_splits": 2, "ratios": [0.1, 0.2]})
+    outcome = reproduce(recipe, tmp_path, n_jobs=1)
+    errors, times = outcome.tables
+    assert list(errors.header) == ["method", "10 % (n = 18)", "20 % (n = 36)"]
+    assert [row[0] for row in errors.rows] == ["PARCA", "LDA", "ITML"]
+    assert all(0 < float(cell.split(" ± ")[0]) < 1 for row in errors.rows[:2] for cell in row[1:])
+    assert errors.rows[2][1:] == ("–", "–")
+    assert times.rows[2] == ("ITML", "–")
+    assert float(times.rows[0][1]) > 0
+    home = tmp_path / "parca-figure-3"
+    for name in ("curves", "view"):
+        assert (home / f"{name}.svg").read_text().startswith("<?xml")
+
+
+def test_clusters_in_small(tmp_path, monkeypatch):
+    monkeypatch.setattr(prepared, "open_texts", lambda name: texts())
+    rng = np.random.default_rng(0)
+    images = Dataset("dots", rng.random((60, 6)) + np.eye(3, 6)[np.arange(60) % 3])
+    labelled = replace(images, labels=np.arange(60) % 3)
+    monkeypatch.setattr(prepared, "open_dataset", lambda name: labelled)
+    recipe = load_recipe("parca-clusters")
+    common = {"n_components": 2, "ratio": 0.5}
+    sets = [
+        {"label": "Few", "name": "few", "n_words": 4, "picture": "words", **common},
+        {"label": "Dots", "name": "dots", "shape": [2, 3], "picture": "dots", **common},
+    ]
+    recipe = replace(recipe, content={**recipe.content, "datasets": sets})
+    outcome = reproduce(recipe, tmp_path, n_jobs=1)
+    summary, topics = outcome.tables
+    assert [row[0] for row in summary.rows] == ["Few", "Dots"]
+    assert sum(int(n) for n in summary.rows[0][-1].split(", ")) == 4
+    assert {"disk", "hockey"} <= set(", ".join(row[1] for row in topics.rows).split(", "))
+    assert sorted(outcome.pictures) == ["dots", "words"]
