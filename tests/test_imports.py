@@ -23,7 +23,7 @@ LAYERS = [
     {"metric", "neighbors"},
     {"_solvers"},
     {"_base"},
-    {"baselines", "baselines_online", "frml", "mlr"},
+    {"baselines", "baselines_online", "frml", "gmml", "mlr"},
     {"mlr_path"},
     {"_svg", "_page", "plots"},
     {"experiments", "_inputs"},

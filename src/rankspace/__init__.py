@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .baselines import LMNN, MLCC, SVMMAP, Euclidean
     from .baselines_online import ITML, LORETA, OASIS
     from .frml import FRML
+    from .gmml import GMML
     from .measures import Comparison, Report, compare, evaluate
     from .metric import BilinearMetric, LinearMetric, load_metric
     from .mlr import MLR, RobustMLR
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FRML",
+    "GMML",
     "ITML",
     "LMNN",
     "LORETA",
@@ -55,6 +57,7 @@ _HOMES = {
     "LMNN": "baselines",
     "MLCC": "baselines",
     "FRML": "frml",
+    "GMML": "gmml",
     "ITML": "baselines_online",
     "LORETA": "baselines_online",
     "OASIS": "baselines_online",
