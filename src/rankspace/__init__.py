@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from .baselines_online import ITML, LORETA, OASIS
     from .frml import FRML
     from .gmml import GMML
+    from .lgmml import LGMML
+    from .local_metric import LocalMetric
     from .measures import Comparison, Report, compare, evaluate
     from .metric import BilinearMetric, LinearMetric, load_metric
     from .mlr import MLR, RobustMLR
@@ -26,6 +28,7 @@ __all__ = [
     "FRML",
     "GMML",
     "ITML",
+    "LGMML",
     "LMNN",
     "LORETA",
     "MLCC",
@@ -39,6 +42,7 @@ __all__ = [
     "Euclidean",
     "Index",
     "LinearMetric",
+    "LocalMetric",
     "Ranking",
     "Relevance",
     "Report",
@@ -59,6 +63,7 @@ _HOMES = {
     "FRML": "frml",
     "GMML": "gmml",
     "ITML": "baselines_online",
+    "LGMML": "lgmml",
     "LORETA": "baselines_online",
     "OASIS": "baselines_online",
     "MLR": "mlr",
@@ -70,6 +75,7 @@ _HOMES = {
     "Euclidean": "baselines",
     "Index": "search",
     "LinearMetric": "metric",
+    "LocalMetric": "local_metric",
     "Ranking": "ranking",
     "Relevance": "relevance",
     "Report": "results",
