@@ -254,6 +254,18 @@ def test_rank_gauss_is_normal_whatever_the_law(rng):
     )
 
 
+@settings(deadline=None, max_examples=30)
+@given(SEEDS, st.integers(1, 400), st.sampled_from([np.float32, np.float64]))
+def test_curves_are_linear_between_knots(seed, n_values, dtype):
+    rng = np.random.default_rng(seed)
+    X = rng.choice(rng.lognormal(sigma=3, size=n_values), size=(500, 1)).astype(dtype)
+    scaling = FeatureScaling.of(X, "rank-gauss")
+    probe = np.concatenate([X[:, 0], 1.01 * X[:, 0], [-1, 0, 1e9]]).astype(dtype)
+    expected = np.interp(probe, scaling.knots[0].astype(dtype), scaling.values[0].astype(dtype))
+    tolerance = 1e-4 if dtype == np.float32 else 1e-9
+    np.testing.assert_allclose(scaling.apply(probe[:, None])[:, 0], expected, atol=tolerance)
+
+
 def test_norms_are_those_of_the_training_rows(rng):
     X = rng.normal(size=(50, 3)) * [1, 10, 100]
     Z = FeatureScaling.of(X, "l2").apply(X)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 SCALINGS = ("l2", "standard", "rank-gauss", "joined")
-MOST_KNOTS = 256
+MOST_KNOTS = 256  # a power of two
 FARTHEST = 4.0  # standard deviations; farther values say no more
 
 
@@ -57,16 +57,23 @@ class FeatureScaling(NamedTuple):
         if self.kind in ("rank-gauss", "joined"):
             parts.append(self._curves(X))
         if self.kind != "rank-gauss":
-            shifted = np.subtract(X, self.offset, dtype=np.float64) / self.scale
-            if self.kind == "joined":
-                np.clip(shifted, -FARTHEST, FARTHEST, out=shifted)
-            parts.append(shifted.astype(X.dtype, copy=False))
+            parts.append(self._shifted(X))
         return parts[0] if len(parts) == 1 else np.hstack(parts)
 
+    def _shifted(self, X: np.ndarray) -> np.ndarray:
+        # Doubles, for an offset may be large beside what is left when it is taken off.
+        shifted = np.subtract(X, self.offset, dtype=np.float64)
+        shifted /= self.scale
+        if self.kind == "joined":
+            np.clip(shifted, -FARTHEST, FARTHEST, out=shifted)
+        return shifted.astype(X.dtype, copy=False)
+
     def _curves(self, X: np.ndarray) -> np.ndarray:
-        scaled = np.empty(X.shape, dtype=X.dtype, order="F")
-        for j in range(X.shape[1]):
-            scaled[:, j] = np.interp(X[:, j], self.knots[j], self.values[j])
+        from ._kernels.curves import follow_curves
+
+        scaled = np.empty(X.shape, dtype=X.dtype)
+        knots, values = (np.asarray(part, dtype=X.dtype) for part in (self.knots, self.values))
+        follow_curves(np.ascontiguousarray(X), knots, values, scaled)
         return scaled
 
 

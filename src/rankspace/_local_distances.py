@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +18,8 @@ def paper_height(squares: np.ndarray) -> np.ndarray:
 
 def rbf_height(squares: np.ndarray) -> np.ndarray:
     """``1 - exp(-d^2 / 2)``: far is far, however far."""
+    if squares.dtype == np.float32:
+        return 1 - np.exp(-0.5 * squares)  # several times faster, and as exact as the distances are
     return -np.expm1(-0.5 * squares)
 
 
@@ -27,18 +30,34 @@ KERNELS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 }
 
 
-def anchored_squares(Z: np.ndarray, factors: np.ndarray, anchors: np.ndarray) -> np.ndarray:
-    """Squared distances (n, m) of rows from the anchor of each metric, in the rows' precision."""
-    m, r, d = factors.shape
-    stacked = factors.transpose(1, 0, 2).reshape(r * m, d).astype(Z.dtype)
-    offsets = np.einsum("mrd,md->rm", factors, anchors).ravel().astype(Z.dtype)
-    mapped = Z @ stacked.T
-    mapped -= offsets
-    np.square(mapped, out=mapped)
-    squares = mapped[:, :m].copy()
-    for j in range(1, r):
-        squares += mapped[:, j * m : (j + 1) * m]
-    return squares
+class Anchored(NamedTuple):
+    """Maps of all metrics in one matrix (d, r * m), the first rows of all before the second ones.
+
+    So distances are one product and sums of r slices. ``offsets`` are the mapped anchors.
+    """
+
+    maps: np.ndarray
+    offsets: np.ndarray
+    n_metrics: int
+
+    @classmethod
+    def of(cls, factors: np.ndarray, anchors: np.ndarray, dtype: Any) -> Anchored:
+        """Stack factors (m, r, d) of anchors (m, d)."""
+        m, r, d = factors.shape
+        maps = np.asfortranarray(factors.transpose(1, 0, 2).reshape(r * m, d).T.astype(dtype))
+        offsets = np.einsum("mrd,md->rm", factors, anchors).ravel().astype(dtype)
+        return cls(maps, offsets, m)
+
+    def squares(self, Z: np.ndarray) -> np.ndarray:
+        """Squared distances (n, m) of rows from the anchor of each metric."""
+        m = self.n_metrics
+        mapped = Z @ self.maps
+        mapped -= self.offsets
+        np.square(mapped, out=mapped)
+        squares = mapped[:, :m].copy()
+        for start in range(m, mapped.shape[1], m):
+            squares += mapped[:, start : start + m]
+        return squares
 
 
 def list_profile(Z: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ._base import FLOATS, BaseRanker, logger
 from ._choices import check_choice
 from ._feature_scaling import FeatureScaling, check_scaling
-from ._local_distances import KERNELS, anchored_squares, list_profile
+from ._local_distances import KERNELS, Anchored, list_profile
 from ._local_index import LocalIndex
 from ._solvers.lists import Lists
 from ._solvers.local_metrics import Recipe, list_metrics
@@ -235,7 +235,8 @@ class LGMML(BaseRanker):
         width = len(chosen) + Z.shape[1]
         known = lists.take(self._fitting(np.diff(lists.indptr), width, rng))
         documents = Z[known.rows]
-        H = KERNELS[self.kernel](anchored_squares(documents, local.factors, anchors))
+        stacked = Anchored.of(local.factors, anchors, Z.dtype)
+        H = KERNELS[self.kernel](stacked.squares(documents))
         return local, self._weights(H, known, documents, seed), anchors
 
     def _learn_queries(

@@ -9,7 +9,7 @@ import numpy as np
 
 from ._choices import check_choice
 from ._feature_scaling import FeatureScaling
-from ._local_distances import BLOCK, KERNELS, anchored_squares, list_profile
+from ._local_distances import BLOCK, KERNELS, Anchored, list_profile
 from ._local_index import LocalIndex
 from ._threads import in_threads
 from .metric import _frozen, _Stored
@@ -91,6 +91,7 @@ class LocalMetric(_Stored):
         for name in SCALING_ARRAYS:
             setattr(self, name, getattr(self.scaling, name))
         self.kernel = kernel
+        self._stacks: dict[str, Anchored] = {}
         self.n_neighbors = int(n_neighbors)
         own = {"kernel": kernel, "scaling": self.scaling.kind, "n_neighbors": self.n_neighbors}
         self.parameters = {**(parameters or {}), **own}
@@ -190,7 +191,9 @@ class LocalMetric(_Stored):
         return self.linear.astype(dtype)
 
     def _heights(self, Z: np.ndarray) -> np.ndarray:
-        return KERNELS[self.kernel](anchored_squares(Z, self.factors, self.anchors))
+        if Z.dtype.name not in self._stacks:
+            self._stacks[Z.dtype.name] = Anchored.of(self.factors, self.anchors, Z.dtype)
+        return KERNELS[self.kernel](self._stacks[Z.dtype.name].squares(Z))
 
     def weights_at(self, profiles: np.ndarray) -> np.ndarray:
         """Weights of metrics for queries: those of the nearest sites on average, or of all.
