@@ -234,6 +234,39 @@ def grouped_bars(
     return figure
 
 
+def curves(
+    x: Sequence[float], lines: Mapping[str, Any], x_name: str, y_name: str, *, title: str = "",
+    log: bool = False, log_y: bool = False,
+) -> Any:  # fmt: skip
+    """Lines over one axis, with a mark at each value.
+
+    Parameters
+    ----------
+    x : sequence of float
+        Where values were taken.
+    lines : mapping of str to sequence of float
+        Values of each line; NaN where there is none.
+    x_name, y_name : str
+        Names of the axes.
+    title : str, default=""
+        What stands above.
+    log, log_y : bool, default=False
+        Whether the axes are logarithmic.
+
+    Returns
+    -------
+    matplotlib figure
+    """
+    figure = _figure()
+    ax = figure.axes[0]
+    for name, values in lines.items():
+        ax.plot(x, values, "o-", markersize=4, label=name)
+    ax.set(xlabel=x_name, ylabel=y_name, title=title)
+    ax.set(xscale="log" if log else "linear", yscale="log" if log_y else "linear")
+    ax.legend(fontsize="small")
+    return figure
+
+
 def panels(views: Mapping[str, Any], labels: Any) -> Any:
     """Points of the plane under several metrics side by side, coloured by class.
 

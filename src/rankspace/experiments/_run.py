@@ -19,7 +19,7 @@ from .._text import PathLike
 from .._threads import n_threads
 from ._recipe import Recipe, load_recipe
 
-PROTOCOLS = ("knn", "matching", "noise", "toy")
+PROTOCOLS = ("counts", "knn", "matching", "noise", "retrieval", "timing", "toy", "trees")
 PACKAGES = ("rankspace", "numpy", "scipy", "scikit-learn", "numba")
 
 
