@@ -3,8 +3,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 # The data folder beside a checkout, where there is one.
 export RANKSPACE_DATA ?= $(wildcard $(abspath ../shared/data))
-# Slower, or in need of the data folder: make benchmarks BENCHMARKS="certify covertype frml mlr"
-BENCHMARKS ?= evaluate imports letor oracles search
+# Slower, or in need of the data folder: make benchmarks BENCHMARKS="certify covertype frml lgmml mlr"
+BENCHMARKS ?= evaluate gmml imports letor oracles search
 SOURCES := pyproject.toml $(shell find src -name '*.py' -o -name py.typed)
 
 .PHONY: demo test lint docs benchmarks matrix clean

@@ -1,6 +1,7 @@
 """LGMML: kernels against loops, local metrics against pairs, and what users meet."""
 
 import logging
+import tracemalloc
 from itertools import permutations
 
 import numpy as np
@@ -390,6 +391,20 @@ def test_less_memory_means_fewer_lists(lists, caplog):
         model = LGMML(20, max_memory=1, random_state=0).fit(X, grades, qid=qid)
     assert "weights are learned from 8" in caplog.text
     assert ndcg(model, *test) > 0.8
+
+
+def test_memory_stays_bounded(rng, monkeypatch):
+    monkeypatch.setattr("rankspace.lgmml.MOST_SCALED", 2000)
+    X, qid = rng.normal(size=(60_000, 20)).astype(np.float32), np.arange(60_000) // 30
+    grades = (X[:, 0] > 1).astype(int)
+    LGMML(5, max_iter=5, max_memory=4).fit(X[:3000], grades[:3000], qid=qid[:3000])
+    tracemalloc.start()
+    model = LGMML(5, max_iter=5, max_memory=4, random_state=0).fit(X, grades, qid=qid)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # Scaled features and distances of all rows would take three times X.
+    assert peak < 2 * X.nbytes
+    assert ndcg(model, X[:3000], grades[:3000], qid[:3000]) > 0.95
 
 
 def test_grid_search_over_lists(lists):

@@ -77,6 +77,17 @@ class FeatureScaling(NamedTuple):
         return scaled
 
 
+class ScaledRows:
+    """Rows that are scaled when they are asked for, so that all of them never exist at once."""
+
+    def __init__(self, X: np.ndarray, scaling: FeatureScaling) -> None:
+        self.X, self.scaling = X, scaling
+        self.shape, self.dtype = (len(X), scaling.n_scaled), X.dtype
+
+    def __getitem__(self, rows: Any) -> np.ndarray:
+        return self.scaling.apply(self.X[rows])
+
+
 def _without_empty_columns(X: np.ndarray) -> np.ndarray:
     """Columns without any value count as constant."""
     empty = np.isnan(X).all(axis=0)

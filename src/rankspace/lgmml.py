@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._base import FLOATS, BaseRanker, logger
 from ._choices import check_choice
-from ._feature_scaling import FeatureScaling, check_scaling
+from ._feature_scaling import FeatureScaling, ScaledRows, check_scaling
 from ._local_distances import KERNELS, Anchored, list_profile
 from ._local_index import LocalIndex
 from ._solvers.lists import Lists
@@ -25,6 +25,7 @@ from .relevance import Relevance
 
 UNSEEN = ("shared", "mean", "nearest", "ones")
 LIST_COMPONENTS = 4
+MOST_SCALED = 200_000  # rows that the scaling of features is learned from
 PAPER = {
     "scaling": "l2", "kernel": "paper", "loss": "warp", "pooling": 0.0, "features": False,
     "n_components": 0,
@@ -97,7 +98,7 @@ class LGMML(BaseRanker):
         Steps of L-BFGS at most.
     max_memory : int, default=1024
         MiB for the distances of training documents; if all do not fit, weights are learned from as
-        many lists as do.
+        many lists as do. The scaling of features is learned from 200,000 rows at most.
     random_state : int, RandomState or None, default=None
         Seed of the lists drawn, and of WARP.
 
@@ -207,11 +208,13 @@ class LGMML(BaseRanker):
         kind = self.scaling
         if kind == "auto":
             kind = "joined" if relevance.has_lists else None
-        scaling = FeatureScaling.of(X, check_scaling(kind))
-        Z = scaling.apply(X)
+        some = np.random.default_rng(seed).permutation(len(X))[:MOST_SCALED]
+        scaling = FeatureScaling.of(X if some.size == len(X) else X[some], check_scaling(kind))
         if relevance.has_lists:
-            local, weights, anchors = self._learn_lists(Z, Lists.of(relevance), seed)
+            documents, lists = ScaledRows(X, scaling), Lists.of(relevance)
+            local, weights, anchors = self._learn_lists(documents, lists, seed)
         else:
+            Z = scaling.apply(X)
             points = Z[relevance.own_items] if queries is None else scaling.apply(queries)
             local, weights, anchors = self._learn_queries(Z, relevance, points, seed)
         self.anchor_rows_, self.n_metrics_ = local.anchors, len(local.factors)
@@ -226,7 +229,7 @@ class LGMML(BaseRanker):
         largest = self.kernel == "paper"
         return Recipe(float(self.t), float(self.reg), float(self.pooling), r, int(self.k), largest)
 
-    def _learn_lists(self, Z: np.ndarray, lists: Lists, seed: int) -> tuple[Any, ...]:
+    def _learn_lists(self, Z: ScaledRows, lists: Lists, seed: int) -> tuple[Any, ...]:
         rng = np.random.default_rng(seed)
         chosen = np.sort(rng.permutation(len(lists))[: self.n_metrics])
         local = list_metrics(Z, lists, chosen, self._recipe(LIST_COMPONENTS))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -39,7 +39,7 @@ class Local(NamedTuple):
     anchors: np.ndarray
 
 
-def list_metrics(Z: np.ndarray, lists: Lists, chosen: np.ndarray, recipe: Recipe) -> Local:
+def list_metrics(Z: Any, lists: Lists, chosen: np.ndarray, recipe: Recipe) -> Local:
     """Metrics and anchors of the chosen lists; each depends on its list and the pool alone."""
     pool = pooled_scatter(Z, lists)
 
@@ -73,7 +73,7 @@ def set_scatter(high: np.ndarray, low: np.ndarray) -> Scatter:
     return Scatter(pairs * inside, inside + low.T @ low / len(low))
 
 
-def pooled_scatter(Z: np.ndarray, lists: Lists) -> Scatter:
+def pooled_scatter(Z: Any, lists: Lists) -> Scatter:
     """Mean scatter over the pairs of all lists."""
     d = Z.shape[1]
     sums, counts = np.zeros((2, d, d)), np.zeros(2)
