@@ -48,7 +48,7 @@ def test_queries_by_example_in_small(tmp_path, data_folder):
 def test_trees_in_small(tmp_path, data_folder):
     pytest.importorskip("lightgbm")
     recipe = load_recipe("lgmml-table-4")
-    ohsumed = {**recipe.content["problems"][2], "folds": 1}
+    ohsumed = {**recipe.content["problems"][2], "folds": 1, "published": True}
     (table,) = reproduce(
         small("lgmml-table-4", {"problems": [ohsumed]}, n_splits=1), tmp_path, n_jobs=1
     ).tables

@@ -14,6 +14,7 @@ matplotlib.use("agg")
 from rankspace.plots import (  # noqa: E402
     ConvergenceDisplay,
     SpectrumDisplay,
+    curves,
     grouped_bars,
     n_directions,
     panels,
@@ -95,3 +96,10 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch):
         SpectrumDisplay([1.0]).plot()
     with pytest.raises(ImportError, match=r"rankspace\[plot\]"):
         panels({"a": [[0.0, 1.0]]}, [0])
+
+
+def test_curves_have_a_line_for_each_name():
+    ax = curves([1, 10], {"a": [0.1, 0.2], "b": [0.3, np.nan]}, "n", "MAP", log=True).axes[0]
+    assert [line.get_label() for line in ax.lines] == ["a", "b"]
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), [0.1, 0.2])
+    assert (ax.get_xscale(), ax.get_yscale(), ax.get_ylabel()) == ("log", "linear", "MAP")

@@ -40,7 +40,8 @@ def run(recipe: Recipe, jobs: Jobs) -> Outcome:
         for method, values in zip(methods, found, strict=True):
             means = values.mean(axis=0)
             shown = [f"{v:.4f}" for v in means[:3]] + [f"{means[3]:.2f}", f"{1e6 * means[4]:.1f}"]
-            rows.append((method["label"], *shown, *paper.get(method["label"], ["–"] * 5)))
+            published = paper.get(method["label"]) if data.get("published") else None
+            rows.append((method["label"], *shown, *(published or ["–"] * 5)))
         tables.append(Table(data["label"], HEADER, rows))
     return Outcome(recipe, tables, notes)
 
