@@ -21,6 +21,7 @@ from rankspace._solvers import metric_weights
 from rankspace._solvers.lists import Lists, upper_levels
 from rankspace._solvers.local_metrics import best_anchor, leading_directions, set_scatter
 from rankspace._solvers.metric_weights import logistic_weights, pair_weights
+from rankspace._solvers.query_metrics import pair_squares
 
 SEEDS = st.integers(0, 2**32)
 VARIANTS = [
@@ -440,6 +441,16 @@ def test_nearest_needs_the_lists(lists):
 
 
 # ---------------------------------------------------------------------- queries with vectors
+
+
+def test_distances_of_listed_pairs(rng):
+    Z, points = rng.normal(size=(9, 4)), rng.normal(size=(5, 4))
+    factors = rng.normal(size=(3, 2, 4))
+    rows, owner = rng.integers(0, 9, 40), rng.integers(0, 5, 40)
+    found = pair_squares(Z, rows, points, owner, factors)
+    for pair, r in np.ndindex(40, 3):
+        gap = factors[r] @ (Z[rows[pair]] - points[owner[pair]])
+        assert found[pair, r] == pytest.approx(gap @ gap)
 
 
 def test_one_metric_is_gmml(wine):

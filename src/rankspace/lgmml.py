@@ -252,7 +252,7 @@ class LGMML(BaseRanker):
         if len(local.factors) == 1:
             return local, Weights(np.ones((1, 1))), None
         lists, owner = judged_rows(relevance, rng)
-        H = KERNELS[self.kernel](pair_squares(Z[lists.rows], points[owner], local.factors))
+        H = KERNELS[self.kernel](pair_squares(Z, lists.rows, points, owner, local.factors))
         weights = self._weights(H, lists, None, seed)
         if weights.sites is not None:
             weights = weights._replace(sites=points[owner[lists.indptr[:-1]]])

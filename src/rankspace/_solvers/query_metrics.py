@@ -12,6 +12,7 @@ from .scatter import all_pairs, centred
 
 MOST_JUDGED = 64  # items of each kind that weights of a query are learned from
 MOST_QUERIES = 300
+PAIR_BLOCK = 1024
 
 
 def query_metrics(
@@ -70,10 +71,21 @@ def _some(items: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return np.sort(rng.choice(items, MOST_JUDGED, replace=False))
 
 
-def pair_squares(items: np.ndarray, points: np.ndarray, factors: np.ndarray) -> np.ndarray:
-    """Squared distances (n, m) of paired rows under each metric."""
-    differences = items - points
-    squares = np.empty((len(items), len(factors)), dtype=items.dtype)
+def pair_squares(
+    Z: np.ndarray, rows: np.ndarray, points: np.ndarray, owner: np.ndarray, factors: np.ndarray
+) -> np.ndarray:
+    """Squared distances (n, m) of items ``Z[rows]`` from ``points[owner]`` under each metric.
+
+    Every point is mapped once, for most are in many pairs.
+    """
+    items, item_of = np.unique(rows, return_inverse=True)
+    asked, query_of = np.unique(owner, return_inverse=True)
+    X, Q = Z[items], points[asked]
+    squares = np.empty((rows.size, len(factors)), dtype=Z.dtype)
     for r, factor in enumerate(factors):
-        squares[:, r] = np.sum((differences @ factor.T.astype(items.dtype)) ** 2, axis=1)
+        near, far = (part @ factor.T.astype(Z.dtype) for part in (Q, X))
+        for start in range(0, rows.size, PAIR_BLOCK):
+            part = slice(start, start + PAIR_BLOCK)
+            gaps = far[item_of[part]] - near[query_of[part]]
+            squares[part, r] = np.einsum("ij,ij->i", gaps, gaps)
     return squares
