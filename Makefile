@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 # The data folder beside a checkout, where there is one.
 export RANKSPACE_DATA ?= $(wildcard $(abspath ../shared/data))
 # Slower, or in need of the data folder: make benchmarks BENCHMARKS="certify covertype frml mlr ..."
-BENCHMARKS ?= evaluate imports letor oracles search
+BENCHMARKS ?= evaluate gmml imports letor oracles search
 SOURCES := pyproject.toml $(shell find src -name '*.py' -o -name py.typed)
 
 .PHONY: demo test lint docs benchmarks matrix clean

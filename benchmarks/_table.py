@@ -12,7 +12,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("rankspace", "numpy", "scipy", "scikit-learn", "numba", "faiss-cpu", "ir-measures")
+PACKAGES = (
+    "rankspace", "numpy", "scipy", "scikit-learn", "numba", "faiss-cpu", "ir-measures", "lightgbm",
+    "xgboost",
+)  # fmt: skip
 
 
 def best_seconds(call: Callable[[], Any], repeats: int = 5) -> float:

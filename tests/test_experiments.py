@@ -31,12 +31,13 @@ pytest.importorskip("matplotlib", reason="matplotlib is not installed").use("agg
 @pytest.mark.parametrize("name", list_recipes())
 def test_recipes_name_their_paper_and_its_numbers(name):
     recipe = load_recipe(name)
-    assert ", ICML 20" in recipe.paper or ", KAIS 2013, " in recipe.paper or name == "embeddings"
-    assert set(recipe.options) & {"n_splits", "seed"}
+    venues = (", ICML 20", ", KAIS 2013, ", "SIGIR 2017, ")
+    assert any(venue in recipe.paper for venue in venues) or name == "embeddings"
+    assert set(recipe.options) & {"n_splits", "seed", "n_seeds"}
     if name.startswith("parca-"):
         return  # its curves are printed without numbers
     published = recipe.content.get("paper_values", recipe.content.get("published", {}))
-    assert published or name in ("mlr-figure-1", "frml-table-1", "embeddings")
+    assert published or "-figure-" in name or name in ("frml-table-1", "embeddings")
     if "methods" in recipe.content:
         labels = [method["label"] for method in recipe.content["methods"]]
         assert set(published) - {"datasets"} <= set(labels)
@@ -257,9 +258,7 @@ def test_bad_recipes(tmp_path, text, message):
 
 def test_recipes_that_cannot_run(tmp_path):
     head = {"name": "mine", "title": "t", "paper": "p", "cost": "c"}
-    with pytest.raises(
-        ValueError, match="protocol of recipe mine must be one of clusters, "
-    ):
+    with pytest.raises(ValueError, match=r"protocol of recipe mine must be one of .*knn"):
         reproduce(Recipe(**head, protocol="nope"), tmp_path)
     with pytest.raises(ValueError, match="recipe mine lacks 'n_samples'"):
         reproduce(Recipe(**head, protocol="toy"), tmp_path)

@@ -163,7 +163,7 @@ def test_a_foreign_safetensors_file_is_refused(tmp_path):
     [
         ({"rankspace_format": "2"}, "has format 2, and this version of rankspace reads up to 1"),
         ({"rankspace_format": "x"}, "names no format"),
-        ({"kind": "quantum"}, "of kind linear or bilinear: got 'quantum'"),
+        ({"kind": "quantum"}, "of kind linear or bilinear or local: got 'quantum'"),
         ({"kind": "bilinear"}, "lacks the matrix 'left'"),
         ({"parameters": "{"}, "holds no valid metric"),
     ],

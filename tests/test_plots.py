@@ -29,6 +29,7 @@ from rankspace.plots import (  # noqa: E402
     SpaceDisplay,
     SpectrumDisplay,
     TopicsDisplay,
+    curves,
     grouped_bars,
     n_directions,
     panels,
@@ -205,3 +206,13 @@ def test_pixels_of_an_estimator():
     display = PixelClustersDisplay.from_estimator(model, (2, 3))
     assert display.ax_.images[0].get_array().shape == (2, 3, 4)
     np.testing.assert_array_equal(display.membership, model.membership_)
+
+
+def test_curves_have_a_line_for_each_name():
+    lines = {"a": ([1, 10], [0.1, 0.2]), "b": ([1, 10], [0.3, np.nan])}
+    drawn = curves({"MAP": lines, "seconds": {}}, "n", log=("seconds",), log_x=True)
+    first, second = drawn.axes
+    assert [line.get_label() for line in first.lines] == ["a", "b"]
+    np.testing.assert_array_equal(first.lines[0].get_ydata(), [0.1, 0.2])
+    assert (first.get_xscale(), first.get_yscale(), first.get_title()) == ("log", "linear", "MAP")
+    assert second.get_yscale() == "log"

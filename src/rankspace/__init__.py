@@ -11,7 +11,10 @@ if TYPE_CHECKING:
     from .baselines import LMNN, MLCC, SVMMAP, Euclidean
     from .baselines_online import ITML, LORETA, OASIS
     from .frml import FRML
+    from .gmml import GMML
+    from .lgmml import LGMML
     from .listwise import ListwiseMap
+    from .local_metric import LocalMetric
     from .logistic_parca import LogisticPARCA
     from .measures import Comparison, Report, compare, evaluate
     from .metric import BilinearMetric, LinearMetric, load_metric
@@ -27,7 +30,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FRML",
+    "GMML",
     "ITML",
+    "LGMML",
     "LMNN",
     "LORETA",
     "MLCC",
@@ -43,6 +48,7 @@ __all__ = [
     "Index",
     "LinearMetric",
     "ListwiseMap",
+    "LocalMetric",
     "LogisticPARCA",
     "Ranking",
     "Relevance",
@@ -64,7 +70,9 @@ _HOMES = {
     "LMNN": "baselines",
     "MLCC": "baselines",
     "FRML": "frml",
+    "GMML": "gmml",
     "ITML": "baselines_online",
+    "LGMML": "lgmml",
     "LORETA": "baselines_online",
     "OASIS": "baselines_online",
     "MLR": "mlr",
@@ -79,6 +87,7 @@ _HOMES = {
     "LinearMetric": "metric",
     "ListwiseMap": "listwise",
     "LogisticPARCA": "logistic_parca",
+    "LocalMetric": "local_metric",
     "Ranking": "ranking",
     "Relevance": "relevance",
     "Report": "results",

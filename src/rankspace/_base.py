@@ -39,8 +39,8 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     A subclass implements ``_learn(X, relevance, queries)`` and returns a metric; it gets only the
     queries that have something relevant and something irrelevant. If it learns from candidate lists
     it sets ``_lists = True``, and offers ``_score_rows(X)``, larger is better; if it takes sparse
-    ``X`` it sets ``_formats = "csr"``. What fitting costs stands with each subclass; ranking costs
-    what `Index` says.
+    ``X`` it sets ``_formats = "csr"``, if missing values ``_missing = True``. What fitting costs
+    stands with each subclass; ranking costs what `Index` says.
 
     Examples
     --------
@@ -58,6 +58,7 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     _metric_kind: type = LinearMetric
     _lists = False
+    _missing = False
     _formats: str | bool = False
 
     # Routed without a word of the user's: the lists of a search or a pipeline.
@@ -118,11 +119,14 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 "class labels or a Relevance."
             )
         if isinstance(y, Relevance):
-            return validate_data(self, X, reset=reset, dtype=FLOATS, accept_sparse=self._formats)
-        X, _ = validate_data(
-            self, X, y, reset=reset, dtype=FLOATS, y_numeric=False, accept_sparse=self._formats
-        )
+            return validate_data(self, X, reset=reset, **self._accepted)
+        X, _ = validate_data(self, X, y, reset=reset, y_numeric=False, **self._accepted)
         return X
+
+    @property
+    def _accepted(self) -> dict[str, Any]:
+        finite = "allow-nan" if self._missing else True
+        return {"dtype": FLOATS, "accept_sparse": self._formats, "ensure_all_finite": finite}
 
     def _supervision(self, X: np.ndarray, y: Any, qid: Any) -> Relevance:
         """Labels, grades with their lists, or a Relevance as it is."""
@@ -150,9 +154,7 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                     "their vectors as queries=...."
                 )
             return None
-        queries = check_array(
-            queries, dtype=FLOATS, input_name="queries", accept_sparse=self._formats
-        )
+        queries = check_array(queries, input_name="queries", **self._accepted)
         expected = (relevance.n_queries, self.n_features_in_)
         if queries.shape != expected:
             raise ValueError(
@@ -202,8 +204,9 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _searchable(self, X: Any, Q: Any) -> tuple[Index, Any]:
         """An index and queries for it; sparse points are embedded first."""
         if self._formats and (issparse(X) or issparse(Q)):
-            return Index(self.metric_.embed_items(X)), self.metric_.embed_queries(Q)
-        return Index(X, self.metric_), Q
+            linear: Any = self.metric_
+            return Index(linear.embed_items(X)), linear.embed_queries(Q)
+        return Index(X, self.metric_), Q  # type: ignore[arg-type]
 
     @available_if(_takes_lists)
     def predict(self, X: Any) -> np.ndarray:
@@ -223,6 +226,9 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _score_rows(self, X: np.ndarray) -> np.ndarray:
         raise NotImplementedError
+
+    def _score_lists(self, X: np.ndarray, lists: np.ndarray) -> np.ndarray:
+        return self._score_rows(X)
 
     def score(
         self, X: Any, y: Any, sample_weight: Any = None, *, queries: Any = None, qid: Any = None
@@ -259,7 +265,7 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self, X: Any, y: Any, sample_weight: Any, queries: Any, qid: Any, measures: str
     ) -> Report:
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=FLOATS, accept_sparse=self._formats)
+        X = validate_data(self, X, reset=False, **self._accepted)
         relevance = self._supervision(X, y, qid)
         queries = self._check_queries(relevance, queries)
         if not relevance.trainable.any():
@@ -267,7 +273,8 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if sample_weight is not None:
             relevance = replace(relevance, weights=_query_weights(sample_weight, relevance))
         if relevance.has_lists:
-            ranking = Ranking.from_groups(-self._score_rows(X), _list_of_row(relevance))
+            lists = _list_of_row(relevance)
+            ranking = Ranking.from_groups(-self._score_lists(X, lists), lists)
             return evaluate(ranking, relevance, measures)
         points = X[relevance.own_items] if queries is None else queries
         index, points = self._searchable(X, points)
@@ -344,6 +351,7 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.input_tags.sparse = bool(self._formats)
+        tags.input_tags.allow_nan = self._missing
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 

@@ -228,7 +228,7 @@ def rank(options: argparse.Namespace) -> str:
     if options.length < 0:
         raise ValueError(f"--length must not be negative: got {options.length}.")
     X, queries, ids, query_ids, own = vectors_of(options)
-    metric = load_metric(options.metric) if options.metric else None
+    metric: Any = load_metric(options.metric) if options.metric else None
     index = Index(X, metric, ids=ids, backend=options.backend)
     n_queries = len(own) if queries is None else len(queries)
     blocks = []

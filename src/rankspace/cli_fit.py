@@ -133,7 +133,7 @@ def transform(options: argparse.Namespace) -> str:
     from .export import to_npy
     from .metric import load_metric
 
-    metric = load_metric(options.metric)
+    metric: Any = load_metric(options.metric)
     with Progress("rankspace transform") as progress:
         to_npy(
             metric, options.vectors, options.output,

@@ -15,7 +15,7 @@ from ._base import BaseRanker
 from ._choices import check_choice
 from ._scaling import Scaled, scale_data
 from ._solvers.pair_loss import Listwise, PairLoss, QueryLoss
-from .metric import BilinearMetric, LinearMetric, Metric
+from .metric import BilinearMetric, EmbeddingMetric, LinearMetric
 from .relevance import Relevance
 
 SIDES = ("both", "query")
@@ -109,7 +109,9 @@ class ListwiseMap(BaseRanker):
     def _metric_kind(self) -> type:  # type: ignore[override]
         return LinearMetric if self.side == "both" else BilinearMetric
 
-    def _learn(self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None) -> Metric:
+    def _learn(
+        self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
+    ) -> EmbeddingMetric:
         self._check_params()
         X, relevance, queries = self._thinned(X, relevance, queries)
         data = scale_data(X, relevance, queries)
@@ -134,7 +136,7 @@ class ListwiseMap(BaseRanker):
         self.loss_, self.history_, self.n_iter_ = found.loss, found.losses, len(found.losses)
         return self._metric(found.components.astype(X.dtype))
 
-    def _metric(self, L: np.ndarray) -> Metric:
+    def _metric(self, L: np.ndarray) -> EmbeddingMetric:
         parameters = {"method": "ListwiseMap", "side": self.side, "pull": float(self.pull)}
         if self.side == "both":
             return LinearMetric(L, parameters=parameters)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from ._files import replacing
 from ._text import PathLike
 from .ranking import Ranking
 from .search import Index
+
+if TYPE_CHECKING:
+    from .local_metric import LocalMetric
 
 FORMAT_VERSION = 1
 
@@ -55,6 +58,10 @@ class _Stored:
         if not isinstance(metric, cls):
             raise ValueError(f"{path} must hold a {cls.__name__}: got {metric!r}.")
         return metric
+
+    @classmethod
+    def _restore(cls, arrays: Mapping[str, np.ndarray], parameters: dict[str, Any]) -> Self:
+        return cls(**arrays, parameters=parameters)  # type: ignore[call-arg]
 
     def __repr__(self) -> str:
         shapes = ", ".join(f"{name} {getattr(self, name).shape}" for name in self.arrays)
@@ -274,8 +281,9 @@ class BilinearMetric(_Stored):
         return Index(X, self).rank(Q, k)
 
 
-Metric = LinearMetric | BilinearMetric
-KINDS: dict[str, type[Metric]] = {kind.kind: kind for kind in (LinearMetric, BilinearMetric)}
+# Those that map points to vectors, which an index can hold.
+EmbeddingMetric = LinearMetric | BilinearMetric
+Metric: TypeAlias = "LinearMetric | BilinearMetric | LocalMetric"
 
 
 def load_metric(path: PathLike) -> Metric:
@@ -290,7 +298,7 @@ def load_metric(path: PathLike) -> Metric:
 
     Returns
     -------
-    LinearMetric or BilinearMetric
+    LinearMetric, BilinearMetric or LocalMetric
 
     Examples
     --------
@@ -319,8 +327,8 @@ def load_metric(path: PathLike) -> Metric:
             f"{path} is no metric file, or is damaged or cut short ({error}). Save it again."
         ) from error
     try:
-        return kind(**arrays, parameters=json.loads(header.get("parameters", "{}")))
-    except ValueError as error:
+        return kind._restore(arrays, json.loads(header.get("parameters", "{}")))
+    except (KeyError, ValueError) as error:
         raise ValueError(f"{path} holds no valid metric: {error}") from error
 
 
@@ -333,11 +341,16 @@ def _check_header(path: PathLike, header: Mapping[str, str]) -> type[Metric]:
             f"{path} has format {version}, and this version of rankspace reads up to "
             f"{FORMAT_VERSION}: upgrade rankspace."
         )
-    if header.get("kind") not in KINDS:
+    from .local_metric import LocalMetric
+
+    kinds: dict[str, type[Metric]] = {
+        kind.kind: kind for kind in (LinearMetric, BilinearMetric, LocalMetric)
+    }
+    if header.get("kind") not in kinds:
         raise ValueError(
-            f"{path} must hold a metric of kind {' or '.join(KINDS)}: got {header.get('kind')!r}."
+            f"{path} must hold a metric of kind {' or '.join(kinds)}: got {header.get('kind')!r}."
         )
-    return KINDS[header["kind"]]
+    return kinds[header["kind"]]
 
 
 def _matrix(values: Any, name: str) -> np.ndarray:

@@ -261,6 +261,7 @@ def curves(
     x_name: str,
     *,
     log: Sequence[str] = (),
+    log_x: bool = False,
 ) -> Any:
     """Lines in panels side by side, a colour for each name.
 
@@ -272,6 +273,8 @@ def curves(
         Name of the other axis.
     log : sequence of str, optional
         Panels whose upward axis is logarithmic.
+    log_x : bool, default=False
+        Whether the other axis is.
 
     Returns
     -------
@@ -281,7 +284,8 @@ def curves(
     for ax, (title, lines) in zip(drawn.axes, views.items(), strict=True):
         for name, (x, y) in lines.items():
             ax.plot(x, y, ".-", label=name)
-        ax.set(title=title, xlabel=x_name, yscale="log" if title in log else "linear")
+        ax.set(title=title, xlabel=x_name, xscale="log" if log_x else "linear")
+        ax.set_yscale("log" if title in log else "linear")
     handles, names = drawn.axes[0].get_legend_handles_labels()
     drawn.legend(handles, names, loc="outside right upper", fontsize="small")
     return drawn

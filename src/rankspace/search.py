@@ -78,6 +78,11 @@ class Index:
             raise ValueError(f"backend must be 'exact' or 'faiss': got {backend!r}.")
         if max_memory < 1:
             raise ValueError(f"max_memory must be at least 1 MiB: got {max_memory}.")
+        if metric is not None and not hasattr(metric, "embed_items"):
+            raise ValueError(
+                f"metric must map items to vectors, and {type(metric).__name__} does not: use its "
+                "own rank, or rerank for a shortlist of another index."
+            )
         self.metric = metric
         self.backend = backend
         self.max_memory = max_memory

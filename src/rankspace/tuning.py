@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -16,7 +16,7 @@ from ._candidates import Candidate, candidates
 from ._held_out import Split, hold_out
 from .baselines import Euclidean
 from .measures import evaluate, parse_measure
-from .metric import LinearMetric, Metric
+from .metric import EmbeddingMetric, LinearMetric
 from .relevance import Relevance
 from .results import Report
 from .search import Index
@@ -49,7 +49,7 @@ class Tuned:
     'as they are'
     """
 
-    metric: Metric
+    metric: EmbeddingMetric
     report: TuneReport
 
     def __str__(self) -> str:
@@ -137,7 +137,7 @@ def tune(
     sign = 1.0 if parse_measure(measure)[0].larger_is_better else -1.0
     choice = _Choice(tried, _seen(splits, trial.tests, relevance.n_queries), sign, generalise)
     report = _judge(choice, trial, relevance, measure, dev is not None, seed)
-    metric: Metric = LinearMetric.identity(X.shape[1])
+    metric: EmbeddingMetric = LinearMetric.identity(X.shape[1])
     if report.chosen != AS_IS:
         progress("fitting the choice on all queries", 1.0)
         chosen = next(c for c in todo if c.name == report.chosen)
@@ -174,11 +174,12 @@ class _Trial:
         return Tried(name, values, time.perf_counter() - begin)
 
 
-def _fit(candidate: Candidate, X: Any, relevance: Relevance, queries: Any) -> Metric:
+def _fit(candidate: Candidate, X: Any, relevance: Relevance, queries: Any) -> EmbeddingMetric:
     with warnings.catch_warnings():
         # A search cut short shows in the scores.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return candidate.build().fit(X, relevance, queries=queries).metric_
+        model = candidate.build().fit(X, relevance, queries=queries)
+    return cast(EmbeddingMetric, model.metric_)
 
 
 def _seen(splits: Sequence[Split], tests: Sequence[np.ndarray], n_queries: int) -> np.ndarray:

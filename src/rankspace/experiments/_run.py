@@ -20,7 +20,8 @@ from .._threads import n_threads
 from ._recipe import Recipe, load_recipe
 
 PROTOCOLS = (
-    "clusters", "embeddings", "knn", "matching", "noise", "ratios", "retrieval", "toy", "warp_loss",
+    "by_example", "clusters", "counts", "embeddings", "knn", "matching", "noise", "ratios",
+    "retrieval", "timing", "toy", "trees", "warp_loss",
 )  # fmt: skip
 PACKAGES = ("rankspace", "numpy", "scipy", "scikit-learn", "numba")
 

@@ -6,14 +6,14 @@ import itertools
 import time
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from .._held_out import hold_out
 from ..datasets import Dataset, open_dataset
 from ..measures import evaluate
-from ..metric import LinearMetric, Metric
+from ..metric import EmbeddingMetric, LinearMetric
 from ..results import Report, compare
 from ..search import Index
 from ..tuning import _seen, tune
@@ -63,7 +63,9 @@ def one_piece(
     return {**values, "seen": seen.tolist(), "seconds": seconds}
 
 
-def learn(method: Mapping[str, Any], X: Any, relevance: Any, queries: Any, seed: int) -> Metric:
+def learn(
+    method: Mapping[str, Any], X: Any, relevance: Any, queries: Any, seed: int
+) -> EmbeddingMetric:
     """The metric of a method: an estimator by name, or one of what is named here."""
     kind = method["kind"]
     if kind == "raw":
@@ -74,7 +76,8 @@ def learn(method: Mapping[str, Any], X: Any, relevance: Any, queries: Any, seed:
         return tune(X, relevance, queries=queries, random_state=seed).metric
     if kind in ("ridge", "adapter"):
         return getattr(adapters, kind)(X, relevance, queries, seed)
-    return fit_estimator(kind, method.get("fixed", {}), X, relevance, queries).metric_
+    model = fit_estimator(kind, method.get("fixed", {}), X, relevance, queries)
+    return cast(EmbeddingMetric, model.metric_)
 
 
 @lru_cache(maxsize=1)

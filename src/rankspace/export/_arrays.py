@@ -12,7 +12,7 @@ from .._files import replacing
 from .._space import centre_of
 from .._text import PathLike
 from .._vectors import BLOCK, VectorBlocks
-from ..metric import BilinearMetric, LinearMetric, Metric
+from ..metric import BilinearMetric, EmbeddingMetric, LinearMetric
 from ._checks import open_blocks
 
 SIDES = ("items", "queries")
@@ -47,7 +47,7 @@ class Frozen(NamedTuple):
 
 
 def to_npy(
-    metric: Metric,
+    metric: EmbeddingMetric,
     vectors: Any,
     path: PathLike,
     *,
@@ -91,7 +91,7 @@ def to_npy(
 
 
 def to_frozen(
-    metric: Metric,
+    metric: EmbeddingMetric,
     vectors: Any,
     path: PathLike | None = None,
     *,
@@ -193,7 +193,7 @@ def _bilinear_queries(metric: BilinearMetric) -> BilinearMetric:
     )  # fmt: skip
 
 
-def _frozen_parameters(metric: Metric) -> dict[str, Any]:
+def _frozen_parameters(metric: EmbeddingMetric) -> dict[str, Any]:
     return {**metric.parameters, "frozen": True}
 
 

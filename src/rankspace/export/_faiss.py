@@ -11,7 +11,7 @@ from .._files import replacing
 from .._space import centre_of
 from .._text import PathLike
 from .._vectors import BLOCK, VectorBlocks
-from ..metric import LinearMetric, Metric
+from ..metric import EmbeddingMetric, LinearMetric
 from ._arrays import SAMPLE, Progress
 from ._checks import need, open_blocks
 
@@ -22,7 +22,7 @@ N_EXAMPLES, DEPTH = 256, 10  # queries, and the length of their lists, that sett
 
 
 def to_faiss(
-    metric: Metric,
+    metric: EmbeddingMetric,
     vectors: Any,
     path: PathLike | None = None,
     *,
@@ -108,7 +108,7 @@ def to_faiss(
 
 
 def _empty_store(
-    faiss: Any, metric: Metric, blocks: VectorBlocks, index: str, random_state: int
+    faiss: Any, metric: EmbeddingMetric, blocks: VectorBlocks, index: str, random_state: int
 ) -> Any:
     width = len(metric.components if isinstance(metric, LinearMetric) else metric.right)
     measure = faiss.METRIC_INNER_PRODUCT if metric.inner else faiss.METRIC_L2
@@ -126,7 +126,7 @@ def _empty_store(
     return store
 
 
-def _item_maps(faiss: Any, metric: Metric, blocks: VectorBlocks) -> list[Any]:
+def _item_maps(faiss: Any, metric: EmbeddingMetric, blocks: VectorBlocks) -> list[Any]:
     if not isinstance(metric, LinearMetric):
         return [_linear(faiss, metric.right)]
     centre = centre_of(blocks.sample(SAMPLE))

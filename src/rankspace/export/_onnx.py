@@ -10,14 +10,14 @@ import numpy as np
 from .._choices import check_choice
 from .._files import replacing
 from .._text import PathLike
-from ..metric import LinearMetric, Metric
+from ..metric import EmbeddingMetric, LinearMetric
 from ._arrays import SIDES
 from ._checks import check_metric, need
 
 OPSET, IR_VERSION = 13, 8  # old enough for every runtime in use
 
 
-def to_onnx(metric: Metric, path: PathLike | None = None, *, side: str = "queries") -> Any:
+def to_onnx(metric: EmbeddingMetric, path: PathLike | None = None, *, side: str = "queries") -> Any:
     """Write the map of a metric as an ONNX model.
 
     The model takes ``vectors``, float32 of shape (n, n_features), and gives ``mapped``: one
@@ -63,7 +63,7 @@ def to_onnx(metric: Metric, path: PathLike | None = None, *, side: str = "querie
     return model
 
 
-def _map_of(metric: Metric, side: str) -> tuple[np.ndarray, np.ndarray | None]:
+def _map_of(metric: EmbeddingMetric, side: str) -> tuple[np.ndarray, np.ndarray | None]:
     if isinstance(metric, LinearMetric):
         return metric.components, None
     if side == "items":

@@ -14,7 +14,7 @@ from .._files import replacing
 from .._judgments import check_ids
 from .._text import PathLike
 from .._vectors import BLOCK, VectorBlocks
-from ..metric import LinearMetric, Metric
+from ..metric import EmbeddingMetric, LinearMetric
 from ._arrays import Progress
 from ._checks import need, open_blocks
 
@@ -64,7 +64,7 @@ class _Table:
 
 
 def to_pgvector(
-    metric: Metric,
+    metric: EmbeddingMetric,
     vectors: Any,
     connection: Any,
     *,
@@ -146,7 +146,7 @@ def to_pgvector(
 
 
 def to_sql(
-    metric: Metric,
+    metric: EmbeddingMetric,
     vectors: Any,
     path: PathLike,
     *,
@@ -217,7 +217,7 @@ def to_sql(
     return made.query("$1", "$2")
 
 
-def _table(metric: Metric, name: str, ids: np.ndarray | None, index: str) -> _Table:
+def _table(metric: EmbeddingMetric, name: str, ids: np.ndarray | None, index: str) -> _Table:
     check_choice(index, "index", INDEXES)
     if not NAME.fullmatch(name):
         raise ValueError(
@@ -234,7 +234,7 @@ def _table(metric: Metric, name: str, ids: np.ndarray | None, index: str) -> _Ta
 
 
 def _rows(
-    metric: Metric, blocks: VectorBlocks, ids: np.ndarray | None, progress: Progress | None
+    metric: EmbeddingMetric, blocks: VectorBlocks, ids: np.ndarray | None, progress: Progress | None
 ) -> Iterator[tuple[Any, np.ndarray]]:
     """Names and mapped vectors of each block."""
     start = 0

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._judgments import check_ids
 from .._vectors import BLOCK
-from ..metric import LinearMetric, Metric
+from ..metric import EmbeddingMetric, LinearMetric
 from ._arrays import Progress
 from ._checks import need, open_blocks
 
@@ -16,7 +16,7 @@ BATCH = 256  # points of a request
 
 
 def to_qdrant(
-    metric: Metric,
+    metric: EmbeddingMetric,
     vectors: Any,
     client: Any,
     *,
@@ -81,7 +81,7 @@ def to_qdrant(
             progress(stop / blocks.n_rows)
 
 
-def _create(metric: Metric, client: Any, collection: str, replace: bool) -> None:
+def _create(metric: EmbeddingMetric, client: Any, collection: str, replace: bool) -> None:
     models = need("qdrant_client.models", "qdrant-client")
     if client.collection_exists(collection):
         if not replace:

@@ -1,0 +1,122 @@
+"""What each local metric weighs: one set of weights for all lists, or one for each."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+
+from .._threads import in_threads, n_threads
+from .lists import Lists, ideal_gain
+
+
+class Descent(NamedTuple):
+    """Options of WARP: the margin, the length of the first step, and the steps for each list."""
+
+    margin: float
+    step: float
+    n_steps: int
+    seed: int
+
+
+def pair_weights(lists: Lists, k: int) -> np.ndarray:
+    """What the pairs of each list weigh, beside the difference of their gains.
+
+    A pair weighs the share of the best DCG@k that its gains differ by, and a list as the root of
+    the number of its pairs; in all, the weights of the pairs add up to 1.
+    """
+    weights, total, gains = np.zeros(len(lists)), 0.0, lists.gains
+    for q in range(len(lists)):
+        own = gains[lists.part(q)]
+        later = own.sum() - np.cumsum(own)
+        after = np.arange(own.size - 1, -1, -1)
+        gaps = float(np.sum(own * after - later))  # over all pairs, for gains that fall
+        _, counts = np.unique(own, return_counts=True)
+        n_pairs = (own.size**2 - np.sum(counts**2)) / 2
+        if n_pairs:
+            weights[q] = lists.weights[q] / (ideal_gain(own, k) * np.sqrt(n_pairs))
+            total += weights[q] * gaps
+    return weights / total
+
+
+def logistic_weights(
+    columns: np.ndarray, lists: Lists, *, alpha: float, k: int, positive: int, max_iter: int
+) -> np.ndarray:
+    """Weights of columns that minimise the logistic loss of pairs plus ``alpha / 2 |w|^2``.
+
+    ``columns`` (n, p) belong to the documents of ``lists`` in their order, a larger sum is better;
+    the first ``positive`` weights are kept from falling below 0.
+    """
+    from .._kernels.lists import pair_losses
+
+    weights, gains = pair_weights(lists, k), lists.gains
+    losses, pull = np.empty(len(lists)), np.empty(len(columns))
+    parts = _even_parts(lists)
+
+    def objective(w: np.ndarray) -> tuple[float, np.ndarray]:
+        scores = (columns @ w.astype(columns.dtype)).astype(np.float64)
+
+        def work(part: slice) -> None:
+            edges = lists.indptr[part.start : part.stop + 1]
+            rows = slice(edges[0], edges[-1])
+            pair_losses(
+                scores[rows], gains[rows], edges - edges[0], weights[part], losses[part], pull[rows]
+            )
+
+        for _ in in_threads(work, parts):
+            pass
+        gradient = (pull.astype(columns.dtype) @ columns).astype(np.float64)
+        return float(losses.sum() + alpha / 2 * (w @ w)), gradient + alpha * w
+
+    n = columns.shape[1]
+    bounds = [(0, None)] * positive + [(None, None)] * (n - positive)
+    found = minimize(
+        objective, np.zeros(n), jac=True, method="L-BFGS-B", bounds=bounds,
+        options={"maxiter": max_iter, "maxcor": 20},
+    )  # fmt: skip
+    return found.x
+
+
+def _even_parts(lists: Lists) -> list[slice]:
+    """Runs of lists with about as many pairs each; losses of lists never depend on the cut."""
+    work = np.cumsum(np.diff(lists.indptr).astype(float) ** 2)
+    cuts = np.searchsorted(work, work[-1] * np.linspace(0, 1, n_threads() + 1)[1:-1]) + 1
+    edges = np.unique(np.concatenate(([0], cuts, [len(lists)])).clip(0, len(lists)))
+    return [slice(a, b) for a, b in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)]
+
+
+def shared_warp(H: np.ndarray, lists: Lists, descent: Descent) -> np.ndarray:
+    """One non-negative weight a metric, by WARP steps through all lists in shuffled rounds."""
+    rng = np.random.default_rng(descent.seed)
+    rounds = [rng.permutation(len(lists)) for _ in range(descent.n_steps)]
+    return _descend(H, lists, np.concatenate(rounds), descent, descent.seed)
+
+
+def each_warp(H: np.ndarray, lists: Lists, descent: Descent) -> np.ndarray:
+    """Weights for each list by steps of its own, whatever the number of threads."""
+
+    def work(q: int) -> np.ndarray:
+        part = lists.part(q)
+        own = Lists(
+            np.array([0, part.stop - part.start]), lists.rows[part], lists.grades[part],
+            lists.weights[q : q + 1],
+        )  # fmt: skip
+        seed = descent.seed + 7919 * (q + 1)
+        return _descend(H[part], own, np.zeros(descent.n_steps, dtype=np.int64), descent, seed)
+
+    return np.stack(list(in_threads(work, range(len(lists)), ahead=16)))
+
+
+def _descend(
+    H: np.ndarray, lists: Lists, order: np.ndarray, descent: Descent, seed: int
+) -> np.ndarray:
+    from .._kernels.lists import warp_descent
+
+    top, low = lists.ends()
+    levels = np.concatenate(([0.0], np.cumsum(1 / np.log2(np.arange(2, low.max() + 2)))))
+    phi, mean = np.ones(H.shape[1]), np.zeros(H.shape[1])
+    warp_descent(
+        H, lists.indptr, top, low, order, phi, descent.margin, descent.step, levels, seed, mean
+    )
+    return mean

@@ -1,0 +1,157 @@
+"""Local metrics: sums over metrics against loops, shortlists, reasons and files."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rankspace import Index, LinearMetric, LocalMetric
+from rankspace._feature_scaling import FeatureScaling
+from rankspace._local_distances import KERNELS, list_profile
+
+HEIGHTS = {
+    "paper": lambda d: d * np.exp(-d),
+    "rbf": lambda d: 1 - np.exp(-(d**2) / 2),
+    "distance": lambda d: d,
+}
+
+
+def anchored(rng, kernel="rbf", linear=True, **options):
+    return LocalMetric(
+        rng.normal(size=(4, 2, 3)), rng.normal(size=4), anchors=rng.normal(size=(4, 3)),
+        linear=rng.normal(size=3) if linear else None, kernel=kernel, **options,
+    )  # fmt: skip
+
+
+def from_queries(rng, kernel="rbf", **options):
+    return LocalMetric(rng.normal(size=(4, 2, 3)), rng.uniform(size=4), kernel=kernel, **options)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(0, 2**32), st.sampled_from(list(KERNELS)), st.booleans())
+def test_scores_are_sums_over_metrics(seed, kernel, linear):
+    rng = np.random.default_rng(seed)
+    metric, X = anchored(rng, kernel, linear), rng.normal(size=(7, 3))
+    expected = [
+        -sum(
+            w * HEIGHTS[kernel](np.linalg.norm(L @ (x - p)))
+            for w, L, p in zip(metric.weights[0], metric.factors, metric.anchors, strict=True)
+        )
+        + (metric.linear @ x if linear else 0)
+        for x in X
+    ]
+    np.testing.assert_allclose(metric.scores(X), expected, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(metric.contributions(X).sum(axis=1), metric.scores(X), atol=1e-9)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(0, 2**32), st.sampled_from(list(KERNELS)))
+def test_distances_from_queries_are_sums_over_metrics(seed, kernel):
+    rng = np.random.default_rng(seed)
+    metric, X, Q = from_queries(rng, kernel), rng.normal(size=(6, 3)), rng.normal(size=(2, 3))
+    found = metric.distances(Q, X)
+    for q, x in np.ndindex(2, 6):
+        expected = sum(
+            w * HEIGHTS[kernel](np.linalg.norm(L @ (X[x] - Q[q])))
+            for w, L in zip(metric.weights[0], metric.factors, strict=True)
+        )
+        assert found[q, x] == pytest.approx(expected)
+    np.testing.assert_allclose(metric.distances(X, X), metric.distances(X, X).T, atol=1e-12)
+    assert (np.diag(metric.distances(X, X)) == 0).all()
+
+
+def test_the_nearest_sites_give_the_weights(rng):
+    sites, weights = rng.normal(size=(9, 3)), rng.uniform(size=(9, 4))
+    metric = LocalMetric(rng.normal(size=(4, 2, 3)), weights, sites=sites, n_neighbors=3)
+    q = rng.normal(size=3)
+    nearest = np.argsort(np.linalg.norm(sites - q, axis=1))[:3]
+    np.testing.assert_allclose(metric.weights_at(q[None])[0], weights[nearest].mean(axis=0))
+    alone = LocalMetric(metric.factors, weights[nearest].mean(axis=0))
+    X = rng.normal(size=(5, 3))
+    np.testing.assert_allclose(metric.distances(q[None], X), alone.distances(q[None], X))
+
+
+def test_lists_get_the_weights_of_alike_lists(rng):
+    X, qid = rng.normal(size=(20, 3)), np.repeat([5, 3], 10)
+    sites = np.stack([list_profile(X[:10]), list_profile(X[10:])])
+    weights = rng.uniform(size=(2, 4))
+    parts = {"anchors": rng.normal(size=(4, 3))}
+    factors = rng.normal(size=(4, 2, 3))
+    metric = LocalMetric(factors, weights, sites=sites, n_neighbors=1, **parts)
+    for half in (0, 1):
+        own = LocalMetric(factors, weights[half], **parts)
+        rows = slice(10 * half, 10 * half + 10)
+        np.testing.assert_allclose(metric.scores(X, qid)[rows], own.scores(X[rows]))
+
+
+def test_a_shortlist_of_an_index_is_sorted_anew(rng):
+    metric, X, Q = from_queries(rng), rng.normal(size=(50, 3)), rng.normal(size=(4, 3))
+    whole = metric.rank(Q, X)
+    every = metric.rerank(Q, X, Index(X).rank(Q))
+    np.testing.assert_array_equal(every.items, whole.items)
+    assert metric.rank(Q, X, k=3).items.size == 12
+    by_lists = metric.rerank(Q, X, [[3, 1], [], [7], [2, 0, 9]])
+    assert [len(items) for items, _ in by_lists] == [2, 0, 1, 3]
+    with pytest.raises(ValueError, match="a list for each of 4 queries: got 1"):
+        metric.rerank(Q, X, [[0]])
+    with pytest.raises(ValueError, match="LocalMetric does not: use its own rank, or rerank"):
+        Index(X, metric)
+
+
+def test_far_from_the_origin_in_single_precision(rng):
+    X = (rng.normal(size=(200, 3)) + 1e4).astype(np.float32)
+    scaling = FeatureScaling.of(X, "none")
+    metric = LocalMetric(np.ones((1, 3, 3)) * np.eye(3), [1.0], kernel="distance", scaling=scaling)
+    np.testing.assert_array_equal(metric.rank(X[:20], X, 10).items, Index(X).rank(X[:20], 10).items)
+
+
+def test_reasons():
+    metric = LocalMetric(
+        np.ones((2, 1, 2)) * [[[1, 0]], [[0, 1]]], [1.0, 5.0], anchors=np.zeros((2, 2)),
+        kernel="distance", linear=[0.0, 0.1],
+    )  # fmt: skip
+    X = np.array([[0.0, 1.0], [0.0, 0.0], [3.0, 0.0]])
+    reasons = metric.explain(X, top=2)
+    assert reasons[0][0].name == "anchor 1"
+    assert reasons[0][0].contribution == pytest.approx(-5 + 5 / 3)
+    assert reasons[2][0].name == "anchor 0"
+    assert reasons[2][0].contribution == pytest.approx(-3 + 1)
+    parts = metric.contributions(X)
+    np.testing.assert_allclose(parts[0], [0, -5, 0, 0.1])
+
+
+@pytest.mark.parametrize("kind", ["none", "joined", "rank-gauss"])
+def test_files_hold_the_scaling_too(kind, rng, tmp_path):
+    X = rng.lognormal(size=(40, 3))
+    scaling = FeatureScaling.of(X, kind)
+    d = scaling.n_scaled
+    metric = LocalMetric(
+        rng.normal(size=(4, 2, d)), rng.normal(size=4), anchors=rng.normal(size=(4, d)),
+        scaling=scaling, kernel="paper", parameters={"method": "test"},
+    )  # fmt: skip
+    metric.save(tmp_path / "m.safetensors")
+    found = LocalMetric.load(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(found.scores(X), metric.scores(X))
+    assert found.parameters == metric.parameters
+    with pytest.raises(ValueError, match="must hold a LinearMetric"):
+        LinearMetric.load(tmp_path / "m.safetensors")
+
+
+def test_scores_in_blocks_are_those_of_single_rows(rng, monkeypatch):
+    metric, X = anchored(rng), rng.normal(size=(300, 3))
+    whole = metric.scores(X)
+    monkeypatch.setattr("rankspace.local_metric.BLOCK", 64)
+    np.testing.assert_allclose(metric.scores(X), whole, rtol=1e-12)
+
+
+def test_wrong_shapes(rng):
+    with pytest.raises(ValueError, match="factors must have 3 dimensions"):
+        LocalMetric(np.eye(3), [1.0])
+    with pytest.raises(ValueError, match=r"need as many weights .* got weights \(1, 2\)"):
+        LocalMetric(np.ones((3, 2, 4)), [1.0, 1.0])
+    with pytest.raises(ValueError, match="X must have 3 features: got 2"):
+        anchored(rng).scores(np.ones((2, 2)))
+    with pytest.raises(ValueError, match="measures from anchors, not from queries"):
+        anchored(rng).rank(np.ones((1, 3)), np.ones((2, 3)))
+    with pytest.raises(ValueError, match="kernel must be one of paper, rbf, distance"):
+        LocalMetric(np.ones((1, 1, 1)), [1.0], kernel="none")
