@@ -123,7 +123,7 @@ def test_fit_tells_the_warnings_of_a_learner(capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["wine", "--method", "magic"], "--method must be one of euclidean, frml, itml, listwise"),
+        (["wine", "--method", "magic"], "--method must be one of euclidean, frml, gmml, "),
         (["wine", "--method", "lmnn", "-C", "1"], "LMNN has no parameter 'C': it has max_iter"),
         (["wine", "--set", "x"], "--set must be OPTION=VALUE"),
         (["wine", "--qrels", "q"], "--qrels goes with vectors in a .npy file"),
