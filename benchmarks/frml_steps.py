@@ -37,7 +37,7 @@ def main() -> None:
     sets = [*load_recipe("frml-table-1").content["datasets"], COVERTYPE]
     rows = []
     for data in sets:
-        folds = range(min(n_folds(data), 3))
+        folds = range(n_folds(data))
         calls = [delayed(score)(data, power, fold) for power in POWERS for fold in folds]
         scores = np.reshape(Parallel(n_jobs=2)(calls), (len(POWERS), len(folds)))
         means, own = scores.mean(axis=1), scores[POWERS.index(0)]

@@ -88,9 +88,17 @@ class Outcome:
         write_text(home / "results.json", json.dumps(self.to_dict(), indent=1) + "\n")
         write_text(home / "README.md", self.to_markdown())
         for name, draw in self.pictures.items():
-            figure = draw()
-            figure.savefig(home / f"{name}.svg", metadata={"Date": None})
+            _draw(draw, home / f"{name}.svg")
         return home
+
+
+def _draw(draw: Callable[[], Any], path: Path) -> None:
+    """Write a picture, and let its figure go."""
+    import matplotlib.pyplot as plt
+
+    figure = draw()
+    figure.savefig(path, metadata={"Date": None})
+    plt.close(figure)
 
 
 class Jobs:
