@@ -4,7 +4,7 @@ K = 2, ten classes of equal size, double precision; each number is the best of f
 its own, whose peak memory counts everything: Python, libraries, data. NCA is asked through the
 function that its `fit` hands to L-BFGS, and holds several n x n matrices. "Over exp" is our time
 over that of the least there is to do on the same threads: n^2 exponentials, in blocks, and the two
-products with X. The last row has sparse X, 1 % of it not 0. The machine was busy with other work.
+products with X. The last row has sparse X, 1 % of it not 0.
 """
 
 from __future__ import annotations
