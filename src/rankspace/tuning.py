@@ -23,7 +23,8 @@ from .search import Index
 from .tune_report import Tried, TuneReport
 
 FEWEST_QUERIES = 10
-SIGNIFICANT = 0.05
+SIGNIFICANT = 0.05  # of harm to a group
+CONVINCING = 0.01  # of a gain: many candidates were tried, and folds share their queries
 AS_IS = "as they are"
 
 
@@ -263,7 +264,7 @@ def _verdict(report: TuneReport, sign: float) -> str:
     if report.chosen == AS_IS:
         return "Nothing tried ranks better than the vectors as they are: keep them."
     gain, chance = sign * groups["all"].difference[name], groups["all"].p_value[name]
-    if gain <= 0 or chance >= SIGNIFICANT:
+    if gain <= 0 or chance >= CONVINCING:
         return (
             f"Nothing is better beyond chance (p = {chance:.3g}): keep the vectors as they are, or "
             "judge more queries."
