@@ -14,6 +14,7 @@ from sklearn.utils import check_array
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ._rows import list_of_row, query_weights
 from .measures import Report, evaluate
 from .metric import LinearMetric, Metric
 from .ranking import Ranking
@@ -271,9 +272,9 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if not relevance.trainable.any():
             logger.warning("no query has something relevant and something irrelevant to rank.")
         if sample_weight is not None:
-            relevance = replace(relevance, weights=_query_weights(sample_weight, relevance))
+            relevance = replace(relevance, weights=query_weights(sample_weight, relevance))
         if relevance.has_lists:
-            lists = _list_of_row(relevance)
+            lists = list_of_row(relevance)
             ranking = Ranking.from_groups(-self._score_lists(X, lists), lists)
             return evaluate(ranking, relevance, measures)
         points = X[relevance.own_items] if queries is None else queries
@@ -386,25 +387,3 @@ def _trainable(relevance: Relevance) -> np.ndarray:
             "training.", np.sum(~mask), mask.size,
         )  # fmt: skip
     return np.flatnonzero(mask)
-
-
-def _query_weights(sample_weight: Any, relevance: Relevance) -> np.ndarray:
-    """Weights of queries out of weights of rows."""
-    weights = np.asarray(sample_weight, dtype=float)
-    if relevance.has_lists or relevance.queries_are_rows:
-        if weights.shape != (relevance.n_items,):
-            raise ValueError(
-                f"sample_weight must have one entry for each of {relevance.n_items} rows of X: got "
-                f"shape {weights.shape}."
-            )
-        firsts = relevance.items[relevance.indptr[:-1]] if relevance.has_lists else None
-        return weights[relevance.own_items if firsts is None else firsts[relevance.rows]]
-    return weights
-
-
-def _list_of_row(relevance: Relevance) -> np.ndarray:
-    """The name of the list that each row of ``X`` is a candidate of."""
-    name = np.empty(relevance.n_items, dtype=relevance.query_ids.dtype)
-    lengths = np.diff(relevance.indptr)
-    name[relevance.items] = relevance.query_ids[np.argsort(relevance.rows)].repeat(lengths)
-    return name
