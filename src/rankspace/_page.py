@@ -144,11 +144,16 @@ def measures_table(
     rows = []
     for name in comparison.before:
         picture = _interval_picture(before, after, name)
-        cells = [_mean_cell(before, name), _mean_cell(after, name), *_change(name, comparison)]
-        rows.append(_measure_head(name, comparison) + "".join(cells) + picture)
+        cells = measure_cells(name, before, after, comparison)
+        rows.append(_measure_head(name, comparison) + cells + picture)
     key = f"Upper bar: {text(names[0])}. Lower bar: {text(names[1])}."
     caption = f'Means over queries, with 95 % intervals. <span class="meaning">{key}</span>'
     return table(caption, [*heads, column("from 0 to 1", "plot")], rows)
+
+
+def measure_cells(name: str, before: Report, after: Report, comparison: Comparison) -> str:
+    """Both means of a measure, their difference and its test."""
+    return "".join([_mean_cell(before, name), _mean_cell(after, name), *_change(name, comparison)])
 
 
 def _measure_head(name: str, comparison: Comparison) -> str:

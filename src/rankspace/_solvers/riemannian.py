@@ -22,7 +22,7 @@ MOST_DAMPING = 0.1
 
 
 def relative_change(gram: np.ndarray, cross: np.ndarray, damping: float = 0.0) -> np.ndarray:
-    """``A = F^+ V`` from ``F'F`` and ``F'V``; damping that rounding of ``F'F`` defeats is raised."""
+    """``A = F^+ V`` from ``F'F`` and ``F'V``; damping is raised where rounding defeats it."""
     scale = np.trace(gram) / len(gram)
     while damping < MOST_DAMPING:
         lifted = plus_identity(gram, damping * scale)
