@@ -1,5 +1,7 @@
 """The listwise map: its loss against plain loops and differences, and what it learns."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import check_grad
@@ -8,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rankspace import BilinearMetric, Euclidean, Index, ListwiseMap, Relevance, evaluate
-from rankspace._solvers.pair_loss import Listwise, PairLoss, QueryLoss
+from rankspace._solvers.pair_loss import Grouped, Listwise, PairLoss, QueryLoss
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -130,22 +132,53 @@ def test_single_precision_learns_the_same():
     np.testing.assert_allclose(single.components_, double.components_, atol=0.05)
 
 
-def test_more_items_than_allowed_are_thinned_but_judged_ones_stay():
+def test_more_items_than_allowed_are_dealt_to_groups_that_keep_their_judged_ones():
     X, Q, relevance = planted()
-    model = ListwiseMap(max_items=220, random_state=0)
-    kept, part, queries = model._thinned(X, relevance, Q)
-    assert kept.shape == (220, 8)
-    assert part.n_queries == 60
-    for q in range(60):
-        np.testing.assert_array_equal(kept[part.relevant(q)], X[relevance.relevant(q)])
-    np.testing.assert_array_equal(queries, Q)
-    again = clone(model).fit(X, relevance, queries=Q)
-    np.testing.assert_array_equal(model.fit(X, relevance, queries=Q).components_, again.components_)
-    y = np.arange(400) % 3
-    rows, labels, none = model._thinned(X, Relevance.from_labels(y), None)
+    model = ListwiseMap(max_items=40, random_state=0)
+    groups = model._groups(relevance)
+    assert len(groups) > 3
+    np.testing.assert_array_equal(
+        np.concatenate([queries for queries, _ in groups]), np.arange(relevance.n_queries)
+    )
+    for queries, items in groups:
+        judged = relevance.take_queries(queries).items
+        assert np.isin(judged, items).all()
+        assert len(items) == max(40, np.unique(judged).size)
+        assert (np.diff(items) > 0).all()
+    whole = ListwiseMap(max_items=len(X), random_state=0).fit(X, relevance, queries=Q)
+    parts, again = model.fit(X, relevance, queries=Q), clone(model).fit(X, relevance, queries=Q)
+    np.testing.assert_array_equal(parts.components_, again.components_)
+    assert parts.score(X, relevance, queries=Q) > 0.9 * whole.score(X, relevance, queries=Q)
+
+
+def test_of_more_rows_than_allowed_some_are_learned_from():
+    X, _, _ = planted()
+    rows, part = ListwiseMap(max_items=220, random_state=0)._fewer_rows(
+        X, Relevance.from_labels(np.arange(400) % 3)
+    )
     assert rows.shape == (220, 8)
-    assert labels.n_queries == 220
-    assert none is None
+    assert part.n_queries == 220
+
+
+def test_groups_are_weighted_as_their_queries():
+    X, Q, relevance = planted()
+    weighted = replace(relevance, weights=np.arange(1.0, relevance.n_queries + 1))
+    parts = [np.arange(7), np.arange(7, relevance.n_queries)]
+    losses = [PairLoss(X, Q[part], weighted.take_queries(part), 64) for part in parts]
+    L = np.eye(X.shape[1]) + 0.1
+    whole = PairLoss(X, Q, weighted, 64).value_and_gradient(L, Listwise(weighted, 0.5))
+    rows = [Listwise(loss.relevance, 0.5) for loss in losses]
+    value, gradient = Grouped(losses).value_and_gradient(L, rows)
+    assert value == pytest.approx(whole[0])
+    np.testing.assert_allclose(gradient, whole[1], atol=1e-10)
+
+
+@pytest.mark.parametrize("n", [20, 45])
+def test_the_pull_is_by_default_as_strong_as_the_queries_are_few(n):
+    X, Q, relevance = planted()
+    model = ListwiseMap().fit(X, relevance.take_queries(np.arange(n)), queries=Q[:n])
+    assert model.pull_ == 8 / n
+    assert model.metric_.parameters["pull"] == 8 / n
 
 
 @pytest.mark.filterwarnings("default::sklearn.exceptions.ConvergenceWarning")

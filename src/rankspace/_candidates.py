@@ -7,12 +7,13 @@ from typing import NamedTuple
 
 from ._base import BaseRanker
 from .frml import FRML
-from .listwise import ListwiseMap
+from .listwise import TOTAL_PULL, ListwiseMap
 from .mlr import MLR
 from .mlr_path import MLRCV
 
 METHODS = ("listwise", "diagonal", "frml", "mlr")
-PULLS = (0.03, 0.01, 0.1, 0.003)
+PULLS = (1.0, 0.3, 3.0)  # in units of the default
+RANKS = (32, 128)
 LARGE = 2e11  # flops of one pass over all queries and items, above which little is tried
 MOST_FEATURES = 512  # for methods that need all eigenvectors in every step
 
@@ -27,8 +28,9 @@ class Candidate(NamedTuple):
 
 def candidates(n_queries: int, n_items: int, n_features: int, seed: int) -> list[Candidate]:
     """Learners that suit the data, the most promising first."""
-    large = 2.0 * n_queries * n_items * n_features > LARGE
+    large = is_large(n_queries, n_items, n_features)
     most = 5000 if large else 20_000
+    pulls = [float(f"{factor * TOTAL_PULL / n_queries:.2g}") for factor in PULLS]
 
     def listwise(side: str, pull: float) -> Candidate:
         where = "both sides" if side == "both" else "queries only"
@@ -37,25 +39,25 @@ def candidates(n_queries: int, n_items: int, n_features: int, seed: int) -> list
             lambda: ListwiseMap(pull, side=side, max_items=most, random_state=seed),
         )
 
-    sides = [listwise(side, pull) for pull in PULLS for side in ("both", "query")]
+    sides = [listwise(side, pull) for pull in pulls for side in ("both", "query")]
     if large:
         return sides[:4]
     return [*sides, *_others(n_features, seed)]
 
 
+def is_large(n_queries: int, n_items: int, n_features: int) -> bool:
+    """Whether a pass over all queries and items takes seconds."""
+    return 2.0 * n_queries * n_items * n_features > LARGE
+
+
 def _others(n_features: int, seed: int) -> list[Candidate]:
-    rank = min(128, n_features)
     others = [
         Candidate(
             "diagonal, MLR-MAP",
             lambda: MLR(constraint="diagonal", regularizer="frobenius", prior="identity"),
             "diagonal",
         ),
-        Candidate(
-            f"FRML, rank {rank} of the principal directions",
-            lambda: FRML(rank, max_triplets=60_000, random_state=seed),
-            "frml",
-        ),
+        *(_frml(rank, seed) for rank in RANKS if rank < n_features),
     ]
     if n_features <= MOST_FEATURES:
         others += [
@@ -73,3 +75,11 @@ def _others(n_features: int, seed: int) -> list[Candidate]:
             ),
         ]
     return others
+
+
+def _frml(rank: int, seed: int) -> Candidate:
+    return Candidate(
+        f"FRML, rank {rank} of the principal directions",
+        lambda: FRML(rank, max_triplets=60_000, random_state=seed),
+        "frml",
+    )

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from ._candidates import METHODS, Candidate, candidates
+from ._candidates import METHODS, Candidate, candidates, is_large
 from ._choices import check_choice
 from ._held_out import Split, hold_out
 from .baselines import Euclidean
@@ -67,7 +67,7 @@ def tune(
     queries: Any = None,
     measure: str = "ndcg-linear@10",
     dev: Any = None,
-    n_folds: int = 5,
+    n_folds: int | None = None,
     methods: Sequence[str] = METHODS,
     generalise: bool = False,
     budget: float | None = None,
@@ -94,8 +94,8 @@ def tune(
         What to choose by; the default is what BEIR reports.
     dev : array-like of int, optional
         Numbers of the queries to judge by, in place of folds; the others are learned from.
-    n_folds : int, default=5
-        Folds of the queries.
+    n_folds : int, optional
+        Folds of the queries; 5 by default, or 3 of data so large that a fit takes long.
     methods : sequence of str, default=("listwise", "diagonal", "frml", "mlr")
         What to try beside the vectors as they are.
     generalise : bool, default=False
@@ -130,6 +130,8 @@ def tune(
     X, relevance, queries, kept = _checked(X, relevance, queries)
     seed = int(check_random_state(random_state).randint(2**31 - 1))
     _, depth = parse_measure(measure)
+    if n_folds is None:
+        n_folds = 3 if is_large(relevance.n_queries, *X.shape) else 5
     folds = _folds(kept, dev, n_folds, seed)
     splits = [hold_out(X, relevance, queries, train, test) for train, test in folds]
     trial = _Trial(splits, [test for _, test in folds], relevance, measure, depth)

@@ -6,8 +6,8 @@ gradient by W is the sum of ``A[q, x] (q - x)(q - x)'``, four matrix products a 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple, Self
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.optimize
@@ -31,7 +31,39 @@ class Minimum(NamedTuple):
     converged: bool
 
 
-class PairLoss:
+class Minimised:
+    """A loss with a value and a gradient, to be gone down from a map."""
+
+    def value_and_gradient(self, L: np.ndarray, of_rows: Any) -> tuple[float, np.ndarray]:
+        """The loss under a map, and its gradient by the map."""
+        raise NotImplementedError
+
+    def minimise(
+        self, of_rows: Any, start: np.ndarray, *, tol: float, max_iter: int, pull: float = 0.0
+    ) -> Minimum:
+        """Go down from a map until the loss falls by less than a share ``tol`` a step.
+
+        With ``pull``, so many times the squared distance from the start is added to the loss.
+        """
+        losses: list[float] = []
+
+        def flat(vector: np.ndarray) -> tuple[float, np.ndarray]:
+            L = vector.reshape(start.shape)
+            value, gradient = self.value_and_gradient(L, of_rows)
+            away = L - start
+            return value + pull * float(np.vdot(away, away)), (gradient + 2 * pull * away).ravel()
+
+        found = scipy.optimize.minimize(
+            flat, start.ravel(), method="L-BFGS-B", jac=True,
+            callback=lambda intermediate_result: losses.append(float(intermediate_result.fun)),
+            options={"maxiter": max_iter, "maxcor": 20, "ftol": tol, "gtol": 0.0},
+        )  # fmt: skip
+        # A line search that finds nothing lower ends at a kink of the loss, as good as any.
+        converged = found.nit < max_iter
+        return Minimum(found.x.reshape(start.shape), float(found.fun), losses, converged)
+
+
+class PairLoss(Minimised):
     """Mean over queries of a loss of the squared distances to all items.
 
     Parameters
@@ -98,30 +130,6 @@ class PairLoss:
         gradient += self.X.T @ (columns[:, None].astype(self.X.dtype) * self.X)
         return value, 2 * L @ gradient
 
-    def minimise(
-        self, of_rows: RowLoss, start: np.ndarray, *, tol: float, max_iter: int, pull: float = 0.0
-    ) -> Minimum:
-        """Go down from a map until the loss falls by less than a share ``tol`` a step.
-
-        With ``pull``, so many times the squared distance from the start is added to the loss.
-        """
-        losses: list[float] = []
-
-        def flat(vector: np.ndarray) -> tuple[float, np.ndarray]:
-            L = vector.reshape(start.shape)
-            value, gradient = self.value_and_gradient(L, of_rows)
-            away = L - start
-            return value + pull * float(np.vdot(away, away)), (gradient + 2 * pull * away).ravel()
-
-        found = scipy.optimize.minimize(
-            flat, start.ravel(), method="L-BFGS-B", jac=True,
-            callback=lambda intermediate_result: losses.append(float(intermediate_result.fun)),
-            options={"maxiter": max_iter, "maxcor": 20, "ftol": tol, "gtol": 0.0},
-        )  # fmt: skip
-        # A line search that finds nothing lower ends at a kink of the loss, as good as any.
-        converged = found.nit < max_iter
-        return Minimum(found.x.reshape(start.shape), float(found.fun), losses, converged)
-
 
 class QueryLoss(PairLoss):
     """The same for a map of the queries alone: minus twice inner products stand for distances.
@@ -142,6 +150,25 @@ class QueryLoss(PairLoss):
         value, gradient = 0.0, np.zeros(L.shape)
         for part in in_threads(of_block, self.blocks):
             value, gradient = value + part[0], gradient - 2 * part[1]
+        return value, gradient
+
+
+class Grouped(Minimised):
+    """The mean over groups of queries, each with items of its own, weighted as the queries are."""
+
+    def __init__(self, losses: Sequence[PairLoss]) -> None:
+        self.losses = losses
+        weights = np.array([loss.relevance.weights.sum() for loss in losses])
+        self.shares = weights / weights.sum()
+
+    def value_and_gradient(
+        self, L: np.ndarray, of_rows: Sequence[RowLoss]
+    ) -> tuple[float, np.ndarray]:
+        """The loss under a map, with a row loss for each group, and its gradient."""
+        value, gradient = 0.0, np.zeros(L.shape)
+        for share, loss, of_group in zip(self.shares, self.losses, of_rows, strict=True):
+            part = loss.value_and_gradient(L, of_group)
+            value, gradient = value + share * part[0], gradient + share * part[1]
         return value, gradient
 
 
