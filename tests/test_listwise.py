@@ -148,7 +148,11 @@ def test_more_items_than_allowed_are_dealt_to_groups_that_keep_their_judged_ones
     whole = ListwiseMap(max_items=len(X), random_state=0).fit(X, relevance, queries=Q)
     parts, again = model.fit(X, relevance, queries=Q), clone(model).fit(X, relevance, queries=Q)
     np.testing.assert_array_equal(parts.components_, again.components_)
-    assert parts.score(X, relevance, queries=Q) > 0.9 * whole.score(X, relevance, queries=Q)
+    raw, found, best = (
+        fitted.score(X, relevance, queries=Q)
+        for fitted in (Euclidean().fit(X, relevance, queries=Q), parts, whole)
+    )
+    assert found - raw > 0.6 * (best - raw)  # with a tenth of the items
 
 
 def test_of_more_rows_than_allowed_some_are_learned_from():
