@@ -38,7 +38,7 @@ LAYERS = [
     {"mlr_path", "logistic_parca"},
     {"_candidates", "tune_report"},
     {"tuning"},
-    {"_svg", "_page", "_figures", "_displays", "_feature_displays", "plots"},
+    {"_figures", "_drawn", "_svg", "_page", "_displays", "_feature_displays", "plots", "_study"},
     {"experiments", "_inputs"},
     {"report"},
     {"demo", "cli_export", "cli_fit", "cli_tune"},
