@@ -39,7 +39,7 @@ RUNS = [
     ("mnist", 60_000, "minibatch", 512),
     ("covertype", 10_000, "lbfgs", 64),
     ("covertype", 10_000, "minibatch", 64),
-    ("covertype", 580_512, "minibatch", 64),
+    ("covertype", 100_000, "minibatch", 64),
 ]
 
 

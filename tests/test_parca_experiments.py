@@ -107,6 +107,7 @@ def test_a_piece_is_the_ranking_error_of_held_out_rows():
 def test_curves_and_views_in_small(tmp_path):
     recipe = load_recipe("parca-figure-3")
     methods = [m for m in recipe.content["methods"] if m["label"] in ("PARCA", "LDA", "ITML")]
+    methods[1] = {**methods[1], "n_splits": 1}
     wine = {"label": "Wine", "name": "wine", "skip": ["ITML"]}
     view = {"name": "view", "dataset": "Wine", "ratio": 0.1, "methods": ["PARCA", "LDA"]}
     content = {**recipe.content, "datasets": [wine], "methods": methods, "views": [view]}
@@ -116,6 +117,7 @@ def test_curves_and_views_in_small(tmp_path):
     assert list(errors.header) == ["method", "10 % (n = 18)", "20 % (n = 36)"]
     assert [row[0] for row in errors.rows] == ["PARCA", "LDA", "ITML"]
     assert all(0 < float(cell.split(" ± ")[0]) < 1 for row in errors.rows[:2] for cell in row[1:])
+    assert [" ± " in row[1] for row in errors.rows] == [True, False, False]
     assert errors.rows[2][1:] == ("–", "–")
     home = tmp_path / "parca-figure-3"
     for name in ("curves", "view"):

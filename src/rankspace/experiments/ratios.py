@@ -35,9 +35,10 @@ def run(recipe: Recipe, jobs: Jobs) -> Outcome:
         (data, method, ratio, split)
         for data, method in itertools.product(sets, methods)
         if method["label"] not in data.get("skip", [])
-        for ratio, split in itertools.product(options["ratios"], range(_n_splits(data, options)))
+        for ratio in options["ratios"]
+        for split in range(_n_splits(options, data, method))
     ]
-    pieces = [(core(d), m, r, s, options["n_queries"]) for d, m, r, s in runs]
+    pieces = [(core(d), how(m), r, s, options["n_queries"]) for d, m, r, s in runs]
     found: dict[tuple[str, str], list[Any]] = {}
     for (data, method, *_), result in zip(runs, jobs.map(one_piece, pieces), strict=True):
         found.setdefault((data["label"], method["label"]), []).append(result)
@@ -70,8 +71,14 @@ def core(data: Mapping[str, Any]) -> dict[str, Any]:
     return {key: data[key] for key in ("name", "per_class", "n_words") if key in data}
 
 
-def _n_splits(data: Mapping[str, Any], options: Mapping[str, Any]) -> int:
-    return min(options["n_splits"], data.get("n_splits", options["n_splits"]))
+def how(method: Mapping[str, Any]) -> dict[str, Any]:
+    """What tells how a method learns."""
+    return {key: value for key, value in method.items() if key != "n_splits"}
+
+
+def _n_splits(options: Mapping[str, Any], *limits: Mapping[str, Any]) -> int:
+    """Splits of a recipe, or fewer if a data set or a method says so."""
+    return min(options["n_splits"], *(limit.get("n_splits", np.inf) for limit in limits))
 
 
 # ---------------------------------------------------------------------- one piece
@@ -193,7 +200,7 @@ def _errors_table(
         rows.append((method["label"], *cells))
     sizes = _values(found, data, methods[0], options)[:, 0, 1]
     heads = [f"{100 * r:g} % (n = {n:.0f})" for r, n in zip(options["ratios"], sizes, strict=True)]
-    title = f"{data['label']}: ranking error, {_n_splits(data, options)} splits"
+    title = f"{data['label']}: ranking error, {_n_splits(options, data)} splits"
     return Table(title, ["method", *heads], rows)
 
 
