@@ -1,10 +1,12 @@
 import gzip
 import json
+import shutil
 
 import numpy as np
 import pytest
 
 from rankspace.datasets import read_beir
+from test_vector_files import write_vectors
 
 DOCUMENTS = [
     {"_id": "d1", "title": "One", "text": "first"},
@@ -110,7 +112,9 @@ def test_choice_of_embeddings(folder):
 def test_embeddings_of_one_side(folder):
     add_vectors(folder)
     (folder / "queries_small.npy").unlink()
-    with pytest.raises(ValueError, match=r"one corpus\*.npy and one queries\*.npy: got corpus_sm"):
+    with pytest.raises(
+        ValueError, match=r"one queries\*.npy, or .npz or .safetensors: got corpus_sm"
+    ):
         read_beir(folder)
 
 
@@ -196,3 +200,36 @@ def test_cut_corpus(folder):
     path.write_bytes(path.read_bytes()[:-10])
     with pytest.raises(ValueError, match="damaged or cut short after line"):
         read_beir(folder)
+
+
+def test_everything_may_be_gzipped(folder):
+    plain = read_beir(folder)
+    for path in [*folder.glob("*.jsonl"), *folder.glob("qrels/*.tsv")]:
+        path.with_name(path.name + ".gz").write_bytes(gzip.compress(path.read_bytes()))
+        path.unlink()
+    packed = read_beir(folder)
+    assert packed.texts == plain.texts
+    assert list(packed.splits) == list(plain.splits)
+    np.testing.assert_array_equal(packed.relevance.items, plain.relevance.items)
+
+
+def test_one_gzipped_file_of_judgments(folder):
+    judged = read_beir(folder)
+    lines = [
+        f"{judged.relevance.query_ids[q]}\t{judged.relevance.item_ids[i]}\t1"
+        for q in range(judged.relevance.n_queries) for i in judged.relevance.relevant(q)
+    ]  # fmt: skip
+    shutil.rmtree(folder / "qrels")
+    (folder / "qrels.tsv.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+    found = read_beir(folder)
+    assert found.splits == {}
+    assert found.relevance.n_relevant.sum() == len(lines)
+
+
+@pytest.mark.parametrize("kind", ["npz", "safetensors", "parquet"])
+def test_embeddings_in_other_files(folder, kind):
+    X, Q = np.arange(12.0).reshape(3, 4), np.ones((4, 4))
+    for stem, vectors in (("corpus", X), ("queries", Q)):
+        write_vectors(folder / f"{stem}.{kind}", vectors)
+    chosen = ("corpus.parquet", "queries.parquet") if kind == "parquet" else None
+    np.testing.assert_array_equal(read_beir(folder, embeddings=chosen).X, X)

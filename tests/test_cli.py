@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rankspace import LinearMetric, cli
+from rankspace import LinearMetric, ListwiseMap, cli
+from rankspace._candidates import Candidate
 from rankspace._progress import Progress
 
 QRELS = "q1 0 a 2\nq1 0 b 0\nq2 0 c 1\n"
@@ -123,15 +124,43 @@ def test_rank_a_folder_in_the_form_of_beir(files, capsys):
     )
 
 
-def test_demo_prints_a_table_and_writes_a_page(files, capsys):
-    text = answer(capsys, "demo", "--data", "wine", "--output", "page.html")
-    assert "map" in text
+def test_demo_prints_tables_and_writes_a_page(files, capsys, monkeypatch):
+    one = [Candidate("one map", lambda: ListwiseMap(0.03, side="query", max_iter=5))]
+    monkeypatch.setattr("rankspace.tuning.candidates", lambda *sizes: one)
+    text = answer(capsys, "demo", "--output", "page.html")
+    assert "Better beyond chance: one map" in text
+    assert "The metric on 300 other claims:" in text
     assert text.rstrip().endswith(f"page: {files / 'page.html'}")
-    assert (files / "page.html").read_text().lower().startswith("<!doctype html>")
-    found = json.loads(answer(capsys, "demo", "--data", "wine", "--output", "page.html", "--json"))
-    assert set(found) == {"chosen", "validation_map", "comparison", "page"}
-    again = json.loads(answer(capsys, "demo", "--data", "wine", "--output", "page.html", "--json"))
-    assert again == found
+    page = (files / "page.html").read_text()
+    assert page.lower().startswith("<!doctype html>")
+    assert "Most improved" in page
+    found = json.loads(answer(capsys, "demo", "--output", "page.html", "--json"))
+    assert set(found) == {"tuned", "comparison", "page"}
+    assert found["comparison"]["ndcg-linear@10"]["difference"] > 0.05
+
+
+def test_report_writes_a_page_with_texts(files, capsys):
+    make_beir(files / "beir")
+    words = ("report", "run", "better", "beir", "--measures", "map", "--output", "page.html")
+    text = answer(capsys, *words)
+    assert text.rstrip().endswith("wrote page.html")
+    page = (files / "page.html").read_text()
+    assert "the third text" in page
+    assert "second wish" in page
+    assert "map" in json.loads(answer(capsys, *words, "--json"))
+    answer(capsys, "report", "run", "better", "qrels", "--output", "page.html")
+    assert "second wish" not in (files / "page.html").read_text()
+
+
+def make_beir(folder):
+    """The items and queries of QRELS, with texts."""
+    folder.mkdir()
+    texts = {"a": "the first text", "b": "the second text", "c": "the third text"}
+    wishes = {"q1": "first wish", "q2": "second wish"}
+    for name, rows in (("corpus", texts), ("queries", wishes)):
+        lines = [json.dumps({"_id": key, "text": text}) for key, text in rows.items()]
+        (folder / f"{name}.jsonl").write_text("\n".join(lines))
+    (folder / "qrels.tsv").write_text(QRELS.replace(" ", "\t"))
 
 
 def test_datasets_lists_what_there_is(capsys):
@@ -164,7 +193,7 @@ def test_every_listed_data_set_can_be_named():
         (["rank", "wine", "--output", "x", "--metric", "run"], "no metric file"),
         (["rank", "wine", "--output", "x", "--queries", "q.npy"], "--queries goes with a corpus"),
         (["rank", "wine", "--output", "x", "--split", "test"], "wine, which has none: got 'test'"),
-        (["rank", "x.npy", "--output", "x", "--split", "test"], "go with a folder or a data set"),
+        (["rank", "x.npy", "--output", "x", "--split", "test"], "goes with a folder or a data set"),
         (["rank", "text.npy", "--output", "x"], "text.npy must be a .npy file"),
         (["rank", "nan.npy", "--output", "x"], "nan.npy must hold finite numbers"),
         (["rank", "line.npy", "--output", "x"], "line.npy must hold a matrix"),
@@ -172,7 +201,7 @@ def test_every_listed_data_set_can_be_named():
         (["rank", "pickle.npy", "--output", "x"], "pickle.npy must be a .npy file"),
         (["evaluate", "run", "qrels", "--split", "test"], "a qrels file has no splits"),
         (["demo", "--output", "."], "--output must name a file: got the folder ."),
-        (["demo", "--data", "twenty"], "there is no file, folder or data set 'twenty'"),
+        (["rank", "twenty", "--output", "x"], "there is no file, folder or data set 'twenty'"),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_code_2(capsys, words, message):
@@ -188,7 +217,19 @@ def test_wrong_words_are_refused_by_the_parser(capsys):
 
 
 @pytest.mark.parametrize(
-    "verb", ["demo", "evaluate", "compare", "rank", "fit", "transform", "export", "datasets"]
+    "verb",
+    [
+        "demo",
+        "evaluate",
+        "compare",
+        "report",
+        "rank",
+        "tune",
+        "fit",
+        "transform",
+        "export",
+        "datasets",
+    ],
 )
 def test_help_teaches_by_an_example(verb, capsys):
     with pytest.raises(SystemExit) as stopped:

@@ -265,3 +265,30 @@ def test_download_of_newsgroups(empty_folder, monkeypatch):
     dataset = datasets.fetch_twenty_newsgroups(vectors=False)
     assert dataset.labels[:3].tolist() == ["a", "b", "a"]
     assert dataset.X is None
+
+
+@pytest.mark.usefixtures("data_folder")
+def test_the_sample_of_scifact_is_one():
+    """Texts, judgments and directions of the vectors are those of the whole collection."""
+    sample, whole = datasets.load_scifact_sample(), datasets.fetch_scifact()
+    place = {name: i for i, name in enumerate(whole.relevance.item_ids)}
+    rows = [place[name] for name in sample.relevance.item_ids]
+    np.testing.assert_array_equal(sample.relevance.query_ids, whole.relevance.query_ids)
+    assert sample.query_texts == whole.query_texts
+    assert all(whole.texts[i].startswith(t) for i, t in zip(rows, sample.texts, strict=True))
+    assert np.einsum("ij,ij->i", sample.X, whole.X[rows]).min() > 0.999
+    assert np.einsum("ij,ij->i", sample.queries, whole.queries).min() > 0.999
+    for query in range(sample.relevance.n_queries):
+        found = sample.relevance.item_ids[sample.relevance.relevant(query)]
+        expected = whole.relevance.item_ids[whole.relevance.relevant(query)]
+        assert set(found) == set(expected)
+    for name, queries in whole.splits.items():
+        np.testing.assert_array_equal(sample.splits[name], queries)
+
+
+def test_the_sample_of_scifact_stays_small():
+    folder = Path(datasets.__file__).with_name("scifact_sample")
+    assert sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) < 2e6
+    sample = datasets.load_scifact_sample()
+    np.testing.assert_allclose(np.linalg.norm(sample.X, axis=1), 1, atol=1e-6)
+    assert sample.X.dtype == np.float32

@@ -18,7 +18,7 @@ from rankspace._kernels.warp import (
 from rankspace._solvers import warp, warp_descent
 from rankspace._solvers.embeddings import AllItems
 from rankspace._solvers.factors import DenseFactor, Points
-from rankspace._solvers.riemannian import retract
+from rankspace._solvers.riemannian import DAMPING, relative_change, retract
 from rankspace._solvers.warp import nearest_positives, rank_weights, sampling_of
 from rankspace._solvers.warp_descent import Descent, Options, Progress
 from rankspace._threads import Crew
@@ -379,6 +379,7 @@ def test_the_way_is_chosen_by_flops_and_memory():
     assert way(2000, 1000, draws=500, memory=1) == "all"
     assert way(200_000, 100, draws=3) == "drawn"
     assert way(5000, 20, draws=1000) == "all"
+    assert way(300, 1000, m=900, draws=500) == "all"
 
 
 def test_seeds_and_stretches(monkeypatch):
@@ -392,3 +393,13 @@ def test_seeds_and_stretches(monkeypatch):
     descent.run(progress, 320)
     descent.run(progress, 320)
     np.testing.assert_array_equal(progress.F, a)
+
+
+def test_rounding_of_a_lost_direction_raises_the_damping():
+    """A direction that a metric in single precision has lost may look negative."""
+    gram, cross = np.diag([1.0, 2.0, -1e-5]), np.ones((3, 2))
+    A = relative_change(gram, cross, DAMPING)
+    np.testing.assert_allclose(A[:2], cross[:2] / [[1.0], [2.0]], rtol=0.01)
+    assert np.isfinite(A).all()
+    with pytest.raises(np.linalg.LinAlgError, match="lost its rank"):
+        relative_change(gram, cross)

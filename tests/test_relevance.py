@@ -529,7 +529,11 @@ def test_missing_query_labels_are_refused():
             ([[0]],), {"n_items": 2, "item_ids": ["a"]},
             "item_ids must have 2 entries: got shape (1,).",
         ),
-        (([[0]],), {"n_items": 2, "item_ids": ["a", "a"]}, "item_ids must not repeat a name."),
+        (
+            ([[0]],),
+            {"n_items": 2, "item_ids": ["a", "a"]},
+            "item_ids must not repeat a name: got 'a' again.",
+        ),
     ],
 )  # fmt: skip
 def test_bad_lists(arguments, options, message):

@@ -10,6 +10,7 @@ from rankspace import (
     Index,
     LinearMetric,
     ListwiseMap,
+    Ranking,
     Relevance,
     evaluate,
     load_metric,
@@ -19,7 +20,7 @@ from rankspace import tuning as module
 from rankspace._candidates import Candidate, candidates
 from rankspace.cli import main
 from rankspace.cli_tune import seconds
-from rankspace.tuning import AS_IS, Tried, _Choice, _folds, _seen
+from rankspace.tuning import AS_IS, Tried, _Choice, _folds, seen_queries
 
 MEASURE = "ndcg-linear@10"
 
@@ -43,6 +44,12 @@ def planted(seed=0, n=300, n_queries=60, d=6, informative=True):
     if not informative:
         near = np.array([rng.permutation(n)[:5] for _ in range(n_queries)])
     return X, Relevance.from_lists(near.tolist(), n_items=n), Q
+
+
+def tried(name, values):
+    """A candidate with made-up values, and no lists."""
+    nothing = (np.zeros(0, np.int64), np.zeros(0))
+    return Tried(name, values, 0.0, Ranking.from_pairs([nothing] * len(values), 300))
 
 
 def test_a_planted_metric_is_found_and_helps_new_queries():
@@ -112,7 +119,7 @@ def test_no_query_has_a_say_in_what_it_is_judged_by(monkeypatch):
 
     def run(self, candidate):
         name = AS_IS if candidate is None else candidate.name
-        return Tried(name, wanted[name], 0.0)
+        return tried(name, wanted[name])
 
     monkeypatch.setattr(module._Trial, "run", run)
     report = tune(X, relevance, queries=Q, random_state=0).report
@@ -126,25 +133,25 @@ def test_candidates_that_harm_a_group_are_passed_over():
     rng = np.random.default_rng(0)
     raw, seen = np.full(100, 0.5), np.arange(100) < 80
     noise = 0.01 * rng.normal(size=100)
-    greedy = Tried("greedy", np.where(seen, 0.7, 0.4) + noise, 0.0)
-    modest = Tried("modest", np.where(seen, 0.55, 0.5) + noise, 0.0)
-    choice = _Choice([Tried(AS_IS, raw, 0.0), greedy, modest], seen, 1.0, False)
+    greedy = tried("greedy", np.where(seen, 0.7, 0.4) + noise)
+    modest = tried("modest", np.where(seen, 0.55, 0.5) + noise)
+    choice = _Choice([tried(AS_IS, raw), greedy, modest], seen, 1.0, False)
     assert choice.pick(np.ones(100, dtype=bool)) == 2
     assert choice.pick(seen) == 1
     assert _Choice(choice.tried[:2], seen, 1.0, False).pick(np.ones(100, dtype=bool)) == 0
-    errors = [Tried(t.name, 1 - t.values, 0.0) for t in choice.tried]
+    errors = [tried(t.name, 1 - t.values) for t in choice.tried]
     assert _Choice(errors, seen, -1.0, False).pick(np.ones(100, dtype=bool)) == 2
 
 
 def test_generalising_chooses_by_queries_with_new_items():
     raw, seen = np.full(100, 0.5), np.arange(100) < 50
     noise = 0.01 * np.random.default_rng(0).normal(size=100)
-    memory = Tried("memory", np.where(seen, 0.8, 0.51) + noise, 0.0)
-    general = Tried("general", np.where(seen, 0.55, 0.6) + noise, 0.0)
-    tried = [Tried(AS_IS, raw, 0.0), memory, general]
+    memory = tried("memory", np.where(seen, 0.8, 0.51) + noise)
+    general = tried("general", np.where(seen, 0.55, 0.6) + noise)
+    rivals = [tried(AS_IS, raw), memory, general]
     everyone = np.ones(100, dtype=bool)
-    assert _Choice(tried, seen, 1.0, False).pick(everyone) == 1
-    assert _Choice(tried, seen, 1.0, True).pick(everyone) == 2
+    assert _Choice(rivals, seen, 1.0, False).pick(everyone) == 1
+    assert _Choice(rivals, seen, 1.0, True).pick(everyone) == 2
 
 
 def test_seen_queries_share_a_relevant_item_with_training():
@@ -152,7 +159,7 @@ def test_seen_queries_share_a_relevant_item_with_training():
     relevance = Relevance.from_lists(lists, n_items=8)
     X, Q = np.eye(8), np.eye(8)[:6]
     split = module.hold_out(X, relevance, Q, np.array([0, 2, 3]), np.array([1, 4, 5]))
-    seen = _seen([split], [np.array([1, 4, 5])], 6)
+    seen = seen_queries([split], [np.array([1, 4, 5])], 6)
     assert seen.tolist() == [False, True, False, False, True, False]
 
 
@@ -234,6 +241,9 @@ def test_candidates_suit_the_size(sizes):
         ({"hole": True}, "contains NaN"),
         ({"lost": True}, "queries that are no rows of X: pass their vectors"),
         ({"measure": "nope"}, "measure must be one of"),
+        ({"methods": ["magic"]}, "methods must be one of"),
+        ({"zeros": "items"}, "X must not hold zeros among vectors of unit .* got 2, .* row 3"),
+        ({"zeros": "queries"}, "queries must not hold zeros among vectors of unit .* got 2"),
         ({"n_folds": 1}, "n_folds must lie between 2 and 60"),
         ({"dev": [0, 1]}, "dev must name at least 10 queries"),
     ],
@@ -244,11 +254,72 @@ def test_clear_sentences(change, message):
         relevance, Q = relevance.take_queries([0, 1]), Q[:2]
     if "width" in change:
         Q = Q[:, :5]
+    if "zeros" in change:
+        X, Q = (V / np.linalg.norm(V, axis=1, keepdims=True) for V in (X, Q))
+        {"items": X, "queries": Q}[change["zeros"]][[3, 5]] = 0
     if "hole" in change:
         X[3, 2] = np.nan
-    options = {k: v for k, v in change.items() if k in ("measure", "n_folds", "dev")}
+    options = {k: v for k, v in change.items() if k in ("measure", "n_folds", "dev", "methods")}
     with pytest.raises(ValueError, match=message):
         tune(X, relevance, queries=None if "lost" in change else Q, **options)
+
+
+def test_only_the_methods_that_were_asked_for_are_tried(monkeypatch):
+    every = [
+        Candidate("a map", lambda: ListwiseMap(1.0), "listwise"),
+        Candidate("a diagonal", lambda: ListwiseMap(1.0), "diagonal"),
+    ]
+    monkeypatch.setattr(module, "candidates", lambda *sizes: every)
+    X, relevance, Q = planted()
+    report = tune(X, relevance, queries=Q, methods=["diagonal"], random_state=0).report
+    assert [t.name for t in report.tried] == [AS_IS, "a diagonal"]
+
+
+# ---------------------------------------------------------------------- its lists and its page
+
+
+@pytest.mark.parametrize("separate", [True, False])
+def test_lists_are_those_of_the_metric_that_judged(separate):
+    """Items are numbered as in X, also where the held-out queries are rows of it."""
+    X, relevance, Q = planted()
+    if not separate:
+        X, Q = np.random.default_rng(0).normal(size=(90, 4)), None
+        relevance = np.digitize(X[:, 0], [-0.5, 0.5])
+    report = tune(X, relevance, queries=Q, random_state=0).report
+    before, after = report.rankings
+    for query in range(20):
+        point = (X if Q is None else Q)[query]
+        items, distances = before[query]
+        assert items.size == 10
+        expected = np.linalg.norm(X[items] - point, axis=1)
+        np.testing.assert_allclose(distances, expected, rtol=1e-9)
+        assert Q is not None or query not in items
+    values = evaluate(after, report.relevance, MEASURE).values[MEASURE]
+    if separate:  # else the ideal list differs: held-out queries stand in no list
+        np.testing.assert_allclose(values, report.after.values[MEASURE])
+
+
+def test_the_page_shows_who_gains_and_who_loses(tmp_path):
+    X, relevance, Q = planted()
+    blind = Relevance.from_lists(
+        [[], *(relevance.relevant(q).tolist() for q in range(1, 60))], n_items=300
+    )
+    report = tune(X, blind, queries=Q, random_state=0).report
+    report.write_page(
+        tmp_path / "page.html", title="a page",
+        texts=[f"item <{i}>" for i in range(300)], query_texts=[f"wish {q}" for q in range(60)],
+    )  # fmt: skip
+    page = (tmp_path / "page.html").read_text()
+    gains = report.after.values[MEASURE] - report.before.values[MEASURE]
+    best = np.flatnonzero(gains > gains.max() - 1e-9) + 1  # query 0, with nothing to find, is out
+    shown = page.split("Most improved")[1].split("</summary>")[0]
+    assert any(f">{query}: wish {query} " in shown for query in best)
+    assert "item &lt;" in page
+    assert "Most harmed" in page
+    assert "with new relevant items" in page
+    assert report.verdict.split(",")[0] in page
+    assert "listwise" not in page  # only what was tried
+    assert all(t.name in page for t in report.tried[1:])
 
 
 # ---------------------------------------------------------------------- the command
@@ -281,6 +352,16 @@ def test_the_command_writes_the_metric_and_says_what_it_is_worth(files, capsys):
     np.testing.assert_allclose(stored.components, expected.components)
 
 
+def test_the_command_writes_a_page(files, capsys):
+    assert tune_by_command(files, "--report", str(files / "page.html")) == 0
+    assert (
+        capsys.readouterr().out.rstrip().endswith("m.safetensors and " + str(files / "page.html"))
+    )
+    assert "rankspace tune: corpus" in (files / "page.html").read_text()
+    assert tune_by_command(files, "--report", str(files / "no" / "page.html")) == 2
+    assert "does not exist: create it first" in capsys.readouterr().err
+
+
 def test_the_command_prints_json(files, capsys):
     assert tune_by_command(files, "--json", "--measure", "map", "--budget", "5m") == 0
     content = json.loads(capsys.readouterr().out)
@@ -291,7 +372,7 @@ def test_the_command_prints_json(files, capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["wine", "--qrels", "x"], "--qrels goes with vectors in a .npy file"),
+        (["wine", "--qrels", "x"], "--qrels goes with a file of vectors"),
         (["mq2008-like"], "mq2008-like"),
         (["wine", "--dev", "nope"], "splits of wine are none: got 'nope'"),
     ],

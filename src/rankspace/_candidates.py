@@ -11,16 +11,18 @@ from .listwise import ListwiseMap
 from .mlr import MLR
 from .mlr_path import MLRCV
 
-PULLS = (0.03, 0.01, 0.1)
+METHODS = ("listwise", "diagonal", "frml", "mlr")
+PULLS = (0.03, 0.01, 0.1, 0.003)
 LARGE = 2e11  # flops of one pass over all queries and items, above which little is tried
 MOST_FEATURES = 512  # for methods that need all eigenvectors in every step
 
 
 class Candidate(NamedTuple):
-    """A learner by name, built anew for each fit."""
+    """A learner by name, built anew for each fit, and the method it is of."""
 
     name: str
     build: Callable[[], BaseRanker]
+    method: str = "listwise"
 
 
 def candidates(n_queries: int, n_items: int, n_features: int, seed: int) -> list[Candidate]:
@@ -47,10 +49,12 @@ def _others(n_features: int, seed: int) -> list[Candidate]:
         Candidate(
             "diagonal, MLR-MAP",
             lambda: MLR(constraint="diagonal", regularizer="frobenius", prior="identity"),
+            "diagonal",
         ),
         Candidate(
             f"FRML, rank {rank} of the principal directions",
             lambda: FRML(rank, max_triplets=60_000, random_state=seed),
+            "frml",
         ),
     ]
     if n_features <= MOST_FEATURES:
@@ -60,10 +64,12 @@ def _others(n_features: int, seed: int) -> list[Candidate]:
                 lambda: MLRCV(
                     (10, 100, 1000), regularizer="frobenius", prior="identity", random_state=seed
                 ),
+                "mlr",
             ),
             Candidate(
                 "FRML from the identity",
                 lambda: FRML(init="identity", max_triplets=20_000, random_state=seed),
+                "frml",
             ),
         ]
     return others

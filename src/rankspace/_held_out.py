@@ -21,6 +21,7 @@ class Split(NamedTuple):
     queries: Any
     points: Any
     judged: Relevance
+    rows: np.ndarray | None = None  # which items these are, if not all
 
 
 def check_fraction(fraction: float) -> None:
@@ -52,7 +53,7 @@ def hold_out(
     no_query = np.setdiff1d(np.arange(relevance.n_items), relevance.own_items)
     rows = np.sort(np.concatenate((relevance.own_items[train], no_query)))
     judged = _over_items(relevance.take_queries(held_out), rows)
-    return Split(X[rows], relevance[rows], None, X[relevance.own_items[held_out]], judged)
+    return Split(X[rows], relevance[rows], None, X[relevance.own_items[held_out]], judged, rows)
 
 
 def _over_items(relevance: Relevance, rows: np.ndarray) -> Relevance:

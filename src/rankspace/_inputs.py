@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ._progress import Progress
+from ._vector_files import is_vector_file, read_names
 
 
 def _open(source: str, split: str | None, **options: Any) -> Any:
@@ -20,7 +21,8 @@ def _open(source: str, split: str | None, **options: Any) -> Any:
     return dataset if split is None else dataset.part(split)
 
 
-def _judgments(options: argparse.Namespace) -> Any:
+def judgments_with_texts(options: argparse.Namespace) -> tuple[Any, Any, Any]:
+    """Judgments, and texts of items and of queries where the source has them."""
     from dataclasses import replace
 
     from .relevance import Relevance
@@ -31,11 +33,12 @@ def _judgments(options: argparse.Namespace) -> Any:
             raise ValueError(
                 "--split goes with a folder or a data set; a qrels file has no splits."
             )
-        return Relevance.from_qrels(options.judgments, **rules)
+        return Relevance.from_qrels(options.judgments, **rules), None, None
     dataset = _open(options.judgments, options.split, embeddings=False, unknown=options.unknown)
     if dataset.relevance is None:
         raise ValueError(f"{options.judgments} has no judgments.")
-    return replace(_named(dataset.relevance), **rules)
+    query_texts = dataset.query_texts if dataset.has_queries else dataset.texts
+    return replace(_named(dataset.relevance), **rules), dataset.texts, query_texts
 
 
 def _named(relevance: Any) -> Any:
@@ -53,7 +56,7 @@ def judge(run: str, options: argparse.Namespace) -> Any:
 
     with Progress(f"rankspace {options.name}") as progress:
         progress.say(f"reading {run}")
-        ranking, relevance = read_trec_run(run), _judgments(options)
+        ranking, relevance = read_trec_run(run), judgments_with_texts(options)[0]
         progress.say("judging")
         return score(ranking, relevance, options.measures, ties=options.ties)
 
@@ -64,16 +67,14 @@ def vectors_of(options: argparse.Namespace) -> tuple[Any, Any, Any, Any, Any]:
 
     from ._vectors import read_vectors
 
-    if Path(options.corpus).suffix == ".npy":
-        if options.split is not None or options.embeddings is not None:
-            raise ValueError("--split and --embeddings go with a folder or a data set, not a .npy.")
-        X = read_vectors(options.corpus)
+    if is_vector_file(options.corpus):
+        _refuse(options, "split", "embeddings", why="a folder or a data set, not a file of vectors")
+        X, ids = read_vectors(options.corpus), read_names(options.corpus)
         if options.queries is None:
-            return X, None, None, None, np.arange(len(X))
+            return X, None, ids, ids, np.arange(len(X))
         queries = read_vectors(options.queries)
-        return X, queries, None, None, np.full(len(queries), -1)
-    if options.queries is not None:
-        raise ValueError("--queries goes with a corpus in a .npy file; other data bring their own.")
+        return X, queries, ids, read_names(options.queries), np.full(len(queries), -1)
+    _refuse(options, "queries", why="a corpus in a file of vectors; other data bring their own")
     dataset = _open(options.corpus, options.split, embeddings=options.embeddings)
     if dataset.X is None or dataset.relevance is None or dataset.relevance.has_lists:
         raise ValueError(f"{options.corpus} has no vectors of both queries and items to rank.")
@@ -81,56 +82,65 @@ def vectors_of(options: argparse.Namespace) -> tuple[Any, Any, Any, Any, Any]:
     return dataset.X, dataset.queries, relevance.item_ids, relevance.query_ids, relevance.own_items
 
 
-def taught_by(options: argparse.Namespace) -> tuple[Any, Any, Any]:
-    """Items, their labels or judgments, and vectors of separate queries."""
+def taught_by(options: argparse.Namespace) -> Any:
+    """The data set to learn from: by name, in a folder, or in files of vectors."""
+    if is_vector_file(options.data):
+        _refuse(options, "split", "embeddings", why="a folder or a data set, not a file of vectors")
+        return _from_files(options)
+    words = ("labels", "qrels", "queries", "ids", "query_ids")
+    _refuse(options, *words, why="a file of vectors; other data bring theirs")
+    rules = {"embeddings": options.embeddings, "unknown": options.unknown}
+    dataset = _open(options.data, options.split, **rules)
+    if dataset.X is None or dataset.relevance is None:
+        raise ValueError(f"{options.data} has no vectors, or no judgments, to learn from.")
+    return dataset
+
+
+def _from_files(options: argparse.Namespace) -> Any:
     from ._vectors import read_vectors
+    from .datasets import Dataset
     from .relevance import Relevance
 
-    if Path(options.data).suffix != ".npy":
-        given = [n for n in ("labels", "qrels", "queries", "ids", "query_ids") if vars(options)[n]]
-        if given:
-            word = given[0].replace("_", "-")
-            raise ValueError(f"--{word} goes with vectors in a .npy file; other data bring theirs.")
-        rules = {"embeddings": options.embeddings, "unknown": options.unknown}
-        dataset = _open(options.data, options.split, **rules)
-        if dataset.X is None or dataset.relevance is None:
-            raise ValueError(f"{options.data} has no vectors, or no judgments, to learn from.")
-        return dataset.X, dataset.relevance, dataset.queries
-    if options.split is not None or options.embeddings is not None:
-        raise ValueError("--split and --embeddings go with a folder or a data set, not a .npy.")
-    X = read_vectors(options.data)
+    X, name = read_vectors(options.data), Path(options.data).stem
     if options.labels and not options.qrels:
-        return X, _labels(options.labels, len(X)), None
+        labels = _labels(options.labels, len(X))
+        return Dataset(name, X, Relevance.from_labels(labels), labels=labels)
     if options.labels or not options.qrels or not options.queries:
         raise ValueError(
-            "vectors in a .npy file need --labels, or --qrels and --queries, to learn from."
+            "a file of vectors needs --labels, or --qrels and --queries, to learn from."
         )
     queries = read_vectors(options.queries)
     relevance = Relevance.from_qrels(
         options.qrels,
-        query_ids=_names(options.query_ids, len(queries)),
-        item_ids=_names(options.ids, len(X)),
+        query_ids=_names(options.query_ids, len(queries), options.queries),
+        item_ids=_names(options.ids, len(X), options.data),
         unknown=options.unknown,
     )
-    return X, relevance, queries
+    return Dataset(name, X, relevance, queries=queries)
+
+
+def _refuse(options: argparse.Namespace, *words: str, why: str) -> None:
+    for word in words:
+        if vars(options)[word] is not None:
+            raise ValueError(f"--{word.replace('_', '-')} goes with {why}.")
 
 
 def items_of(source: str, names: str | None) -> tuple[Any, Any]:
     """Vectors of items, or the file that has them, and their names."""
-    if Path(source).suffix == ".npy":
-        return source, None if names is None else _lines(names)
+    if is_vector_file(source):
+        return source, read_names(source) if names is None else _lines(names)
     if names is not None:
-        raise ValueError("--ids goes with vectors in a .npy file; other data bring their own.")
+        raise ValueError("--ids goes with a file of vectors; other data bring their own.")
     dataset = _open(source, None)
     if dataset.X is None:
         raise ValueError(f"{source} has no vectors.")
     return dataset.X, None if dataset.relevance is None else dataset.relevance.item_ids
 
 
-def _names(path: str | None, size: int) -> list[str]:
-    """A name a line; without a file, row numbers."""
+def _names(path: str | None, size: int, vectors: str) -> list[str]:
+    """A name a line; without a file, those beside the vectors, else row numbers."""
     if path is None:
-        return list(map(str, range(size)))
+        return read_names(vectors) or list(map(str, range(size)))
     names = _lines(path)
     if len(names) != size:
         raise ValueError(f"{path} must have a line for each of {size} rows: got {len(names)}.")
@@ -147,7 +157,7 @@ def _labels(path: str, size: int) -> Any:
     import numpy as np
 
     if Path(path).suffix != ".npy":
-        return np.array(_names(path, size))
+        return np.array(_names(path, size, ""))
     labels = np.load(path, allow_pickle=False)
     if labels.shape != (size,):
         raise ValueError(f"{path} must have a label for each of {size} rows: got {labels.shape}.")

@@ -218,8 +218,11 @@ def check_ids(ids: Any, size: int, name: str) -> np.ndarray | None:
     names = np.asarray(ids).astype(str)
     if names.shape != (size,):
         raise ValueError(f"{name} must have {size} entries: got shape {names.shape}.")
-    if np.unique(names).size != size:
-        raise ValueError(f"{name} must not repeat a name.")
+    found, counts = np.unique(names, return_counts=True)
+    if found.size != size:
+        twice = found[counts > 1]
+        more = f", and {twice.size - 1} others" if twice.size > 1 else ""
+        raise ValueError(f"{name} must not repeat a name: got {str(twice[0])!r} again{more}.")
     return names
 
 

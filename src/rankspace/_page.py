@@ -145,11 +145,16 @@ def measures_table(
     rows = []
     for name in comparison.before:
         picture = _interval_picture(before, after, name)
-        cells = [_mean_cell(before, name), _mean_cell(after, name), *_change(name, comparison)]
-        rows.append(_measure_head(name, comparison) + "".join(cells) + picture)
+        cells = measure_cells(name, before, after, comparison)
+        rows.append(_measure_head(name, comparison) + cells + picture)
     key = f"Upper bar: {text(names[0])}. Lower bar: {text(names[1])}."
     caption = f'Means over queries, with 95 % intervals. <span class="meaning">{key}</span>'
     return table(caption, [*heads, column("from 0 to 1", "plot")], rows)
+
+
+def measure_cells(name: str, before: Report, after: Report, comparison: Comparison) -> str:
+    """Both means of a measure, their difference and its test."""
+    return "".join([_mean_cell(before, name), _mean_cell(after, name), *_change(name, comparison)])
 
 
 def _measure_head(name: str, comparison: Comparison) -> str:
@@ -278,8 +283,7 @@ header,main,footer{max-width:1080px;margin:0 auto;padding:0 24px}
 header{padding-top:44px}
 h1,h2,h3{line-height:1.2;margin:0;overflow-wrap:anywhere;text-wrap:balance}
 h1{font-size:clamp(1.6rem,1.2rem + 2vw,2.3rem);letter-spacing:-.015em}
-h2{font-size:1.25rem}
-h3{font-size:1rem}
+h2{font-size:1.25rem}h3{font-size:1rem}
 p{margin:.5em 0;max-width:76ch;overflow-wrap:anywhere}
 .soft{color:var(--soft);font-size:.9rem}
 .badge{display:inline-block;margin:16px 0 2px;padding:3px 12px;border-radius:99px;
@@ -324,14 +328,12 @@ figcaption{font-size:.95rem;font-weight:600;margin-bottom:6px;overflow-wrap:anyw
 .counts{display:flex;flex-wrap:wrap;gap:6px 22px;list-style:none;padding:0;margin:10px 0 0}
 .counts li{display:flex;align-items:center;gap:7px}
 .key{width:15px;height:15px;flex:none}
-.grid{stroke:var(--grid)}
-.zero{stroke:var(--soft)}
+.grid{stroke:var(--grid)}.zero{stroke:var(--soft)}
 .diagonal{stroke:var(--soft);stroke-dasharray:5 4}
 .frame{fill:none;stroke:var(--line)}
 .tick{fill:var(--soft);font-size:12px}
 .axis{fill:var(--soft);font-size:13px}
-.mid{text-anchor:middle}
-.end{text-anchor:end}
+.mid{text-anchor:middle}.end{text-anchor:end}
 svg .better{fill:var(--good)}
 svg .worse{fill:var(--bad)}
 svg .equal{fill:var(--flat)}

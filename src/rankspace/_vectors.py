@@ -1,25 +1,28 @@
-"""Matrices of vectors in .npy files."""
+"""Matrices of vectors in files; those of .npy are mapped, not read."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ._text import PathLike
+from ._vector_files import SUFFIXES, read_matrix
 
 BLOCK = 8192  # rows
 
 
 def read_vectors(path: PathLike, n_rows: int | None = None) -> Any:
-    """Map a .npy file that holds a finite matrix of numbers; half precision is read as single.
+    """Map or read a file that holds a finite matrix of numbers; half precision is read as single.
 
     Parameters
     ----------
     path : path
-        The file. Objects in it are never unpickled.
+        A .npy file, which is mapped, or a .npz, .parquet or .safetensors file. Objects in it are
+        never unpickled.
     n_rows : int, optional
         How many rows it must have.
 
@@ -39,9 +42,10 @@ def read_vectors(path: PathLike, n_rows: int | None = None) -> Any:
 
 
 class VectorBlocks:
-    """Rows of an array or of a .npy file, a block at a time.
+    """Rows of an array or of a file, a block at a time.
 
-    A file is mapped anew for each block, so that a process never holds more of it than that.
+    A .npy file is mapped anew for each block, so that a process never holds more of it than that;
+    other files are read as a whole.
 
     Parameters
     ----------
@@ -62,7 +66,9 @@ class VectorBlocks:
             raise ValueError(f"block_size must be at least 1 row: got {size}.")
         self.path = vectors if isinstance(vectors, str | os.PathLike) else None
         self.size = size
-        self._vectors = None if self.path is not None else _matrix(vectors)
+        streamed = self.path is not None and Path(self.path).suffix == ".npy"
+        whole = vectors if self.path is None else None if streamed else _map(self.path)
+        self._vectors = None if whole is None else _matrix(whole)
         shape = self._open().shape
         if 0 in shape:
             raise ValueError(f"{self.name} must hold at least one vector: got shape {shape}.")
@@ -89,7 +95,7 @@ class VectorBlocks:
         return self._read(np.sort(chosen))
 
     def _open(self) -> np.ndarray:
-        return self._vectors if self.path is None else _map(self.path)  # type: ignore[return-value]
+        return _map(self.path) if self._vectors is None else self._vectors  # type: ignore[arg-type]
 
     def _read(self, rows: Any) -> np.ndarray:
         block = np.array(self._open()[rows], dtype=self.dtype, order="C")
@@ -113,16 +119,23 @@ def _check_finite(block: np.ndarray, name: Any) -> None:
 
 
 def _map(path: PathLike) -> np.ndarray:
-    """Map the matrix of a .npy file."""
-    try:
-        vectors = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise ValueError(
-            f"{path} must be a .npy file with a matrix of numbers, and is none or is cut short. "
-            "Write it with numpy.save."
-        ) from error
+    """The matrix of a file, mapped if it is a .npy."""
+    kind = Path(path).suffix
+    if kind not in SUFFIXES:
+        raise ValueError(f"vectors must be in a file of {', '.join(SUFFIXES)}: got {path}.")
+    vectors = _map_npy(path) if kind == ".npy" else read_matrix(path)
     if not isinstance(vectors, np.ndarray) or vectors.dtype.kind not in "fiu":
         raise ValueError(f"{path} must hold real numbers: got {getattr(vectors, 'dtype', 'none')}.")
     if vectors.ndim != 2:
         raise ValueError(f"{path} must hold a matrix, a row a vector: got shape {vectors.shape}.")
     return vectors
+
+
+def _map_npy(path: PathLike) -> Any:
+    try:
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise ValueError(
+            f"{path} must be a .npy file with a matrix of numbers, and is none or is cut short. "
+            "Write it with numpy.save."
+        ) from error

@@ -18,6 +18,7 @@ from .cli_fit import add_fit, add_transform
 from .cli_tune import add_tune
 
 JUDGMENTS = "a qrels file (TREC or BEIR), a BEIR folder, or the name of a data set"
+TABLE = "also write the table to a .json, .md, .csv or .txt file"
 MEASURES = "names such as 'map ndcg@10 p@5 r@100 mrr auc'; see the guide for all"
 
 
@@ -76,6 +77,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_demo(verbs)
     _add_evaluate(verbs)
     _add_compare(verbs)
+    _add_report(verbs)
     _add_rank(verbs)
     add_tune(verbs)
     add_fit(verbs)
@@ -91,40 +93,34 @@ def build_parser() -> argparse.ArgumentParser:
 
 def _add_demo(verbs: Any) -> None:
     parser = add_verb(
-        verbs, demo, "show the main job on a small data set",
-        "Learn a metric on one half of a data set, choose it on a quarter and judge it on the last "
-        "quarter; print the table and write an HTML page. Needs no download.",
-        "rankspace demo --data wine --output wine.html",
+        verbs, demo, "show the main job on a small collection",
+        "Learn a metric from claims and the abstracts that settle them, judge it on other claims, "
+        "print the tables and write an HTML page. Needs no download.",
+        "rankspace demo --output demo.html",
     )  # fmt: skip
-    parser.add_argument("--data", default="digits", help="name of a data set with classes")
     parser.add_argument("--output", default="rankspace-demo.html", help="the HTML page to write")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the split and the learners")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the folds")
 
 
 def demo(options: argparse.Namespace) -> str:
-    """Show the main job on a small data set."""
-    from .datasets import open_dataset
+    """Show the main job on a small collection."""
     from .demo import run_demo
 
     with Progress("rankspace demo") as progress:
-        dataset = open_dataset(options.data)
-        result = run_demo(dataset, options.output, random_state=options.seed, progress=progress.say)
-    page = str(result.page.resolve())
+        result = run_demo(options.output, random_state=options.seed, progress=progress.say)
+    page, tuned = str(result.page.resolve()), result.tuned.report
     if options.json:
-        return as_json(
-            {
-                "chosen": result.chosen,
-                "validation_map": result.validation,
-                "comparison": result.comparison.to_dict(),
-                "page": page,
-            }
-        )
-    scores = ", ".join(f"{name} {score:.3f}" for name, score in result.validation.items())
+        found = {"tuned": tuned.to_dict(), "comparison": result.comparison.to_dict()}
+        return as_json({**found, "page": page})
+    splits = {name: len(queries) for name, queries in result.dataset.splits.items()}
     return "\n".join(
         [
-            f"{dataset!r}; MAP on queries held out to choose by: {scores}.",
-            f"before: Euclidean distance of scaled features; after: {result.chosen}; "
-            f"{result.n_queries} other held-out queries:",
+            f"{result.dataset!r}: scientific claims, and abstracts that settle them.",
+            f"Tuning on {splits['train']} claims, three folds:",
+            "",
+            str(tuned),
+            "",
+            f"The metric on {splits['test']} other claims:",
             "",
             str(result.comparison),
             "",
@@ -141,6 +137,7 @@ def _add_evaluate(verbs: Any) -> None:
     )  # fmt: skip
     parser.add_argument("run", metavar="RUN", help="a TREC run file, also .gz")
     _add_judging(parser)
+    parser.add_argument("--output", help=TABLE)
 
 
 def _add_judging(parser: Any) -> None:
@@ -162,7 +159,6 @@ def _add_judging(parser: Any) -> None:
         "--unknown", choices=("error", "drop"), default="error",
         help="refuse or leave out judgments of items that a BEIR folder does not have",
     )  # fmt: skip
-    parser.add_argument("--output", help="also write the table to a .json, .md, .csv or .txt file")
 
 
 def evaluate(options: argparse.Namespace) -> str:
@@ -179,6 +175,11 @@ def _add_compare(verbs: Any) -> None:
         "randomisation test.",
         "rankspace compare before.trec after.trec qrels.tsv",
     )  # fmt: skip
+    _add_two_runs(parser)
+    parser.add_argument("--output", help=TABLE)
+
+
+def _add_two_runs(parser: Any) -> None:
     parser.add_argument("before", metavar="BEFORE", help="a TREC run file")
     parser.add_argument("after", metavar="AFTER", help="a TREC run file")
     _add_judging(parser)
@@ -193,6 +194,44 @@ def compare(options: argparse.Namespace) -> str:
     return _show(compare_reports(before, after), options)
 
 
+def _add_report(verbs: Any) -> None:
+    parser = add_verb(
+        verbs, report, "show two runs side by side on a page",
+        "Compare two runs query by query and write an HTML page: all measures, and the queries "
+        "that gain and lose most, with their texts if the judgments come from a BEIR folder.",
+        "rankspace report before.trec after.trec my-collection --output report.html",
+    )  # fmt: skip
+    _add_two_runs(parser)
+    parser.add_argument("--output", required=True, help="the HTML page to write")
+
+
+def report(options: argparse.Namespace) -> str:
+    """Show two runs side by side on a page."""
+    from ._inputs import judgments_with_texts
+    from .datasets import read_trec_run
+    from .measures import compare as compare_reports
+    from .measures import evaluate as score
+    from .report import write_report
+
+    with Progress("rankspace report") as progress:
+        progress.say("reading")
+        relevance, texts, query_texts = judgments_with_texts(options)
+        rankings = read_trec_run(options.before), read_trec_run(options.after)
+        progress.say("judging")
+        before, after = (
+            score(ranking, relevance, options.measures, ties=options.ties) for ranking in rankings
+        )
+        write_report(
+            options.output, title=f"{options.before} and {options.after}", before=before,
+            after=after, names=(Path(options.before).name, Path(options.after).name),
+            rankings=rankings, relevance=relevance, n_extremes=5,
+            describe_item=texts and texts.__getitem__,
+            describe_query=query_texts and query_texts.__getitem__,
+        )  # fmt: skip
+    found = compare_reports(before, after)
+    return found.to_json() if options.json else f"{found}\nwrote {options.output}"
+
+
 def _add_rank(verbs: Any) -> None:
     parser = add_verb(
         verbs, rank, "rank a corpus for each query",
@@ -201,9 +240,9 @@ def _add_rank(verbs: Any) -> None:
         "rankspace rank scifact --split test -k 100 --output run.trec",
     )  # fmt: skip
     parser.add_argument(
-        "corpus", metavar="CORPUS", help="name of a data set, a BEIR folder, or vectors in a .npy"
+        "corpus", metavar="CORPUS", help="name of a data set, a BEIR folder, or a file of vectors"
     )
-    parser.add_argument("--queries", help="vectors of queries in a .npy, for a corpus in a .npy")
+    parser.add_argument("--queries", help="vectors of the queries, for a corpus in a file")
     parser.add_argument("--split", help="which queries, such as test")
     parser.add_argument("--metric", help="a metric file; plain Euclidean distance without it")
     parser.add_argument(
@@ -211,7 +250,7 @@ def _add_rank(verbs: Any) -> None:
     )
     parser.add_argument(
         "--embeddings", nargs=2, metavar=("CORPUS", "QUERIES"),
-        help="which .npy files of a BEIR folder, if it has several",
+        help="which files of vectors in a BEIR folder, if it has several",
     )  # fmt: skip
     parser.add_argument("--backend", choices=("exact", "faiss"), default="exact", help="searcher")
     parser.add_argument("--output", required=True, help="the run file to write, also .gz")

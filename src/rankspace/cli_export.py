@@ -23,9 +23,9 @@ def add_export(verbs: Any) -> None:
     parser.add_argument("metric", metavar="METRIC", help="a metric file")
     parser.add_argument("--to", required=True, choices=tuple(TARGETS), help="the form")
     parser.add_argument(
-        "--vectors", help="the items: vectors in a .npy, a BEIR folder, or the name of a data set"
+        "--vectors", help="the items: a file of vectors, a BEIR folder, or the name of a data set"
     )
-    parser.add_argument("--ids", help="names of the items of a .npy, a line each")
+    parser.add_argument("--ids", help="names of the items of a file, a line each")
     parser.add_argument(
         "--output", dest="place", help="the file to write; with qdrant, the folder of a local store"
     )

@@ -45,12 +45,13 @@ def fit(options: argparse.Namespace) -> str:
     estimator = _estimator(options)
     with Progress("rankspace fit") as progress:
         progress.say(f"reading {options.data}")
-        X, judgments, queries = taught_by(options)
+        dataset = taught_by(options)
+        X, judgments = dataset.X, dataset.relevance if dataset.labels is None else dataset.labels
         name, start = type(estimator).__name__, time.perf_counter()
         progress.say(f"learning {name} on {X.shape[0]} items")
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            estimator.fit(X, judgments, queries=queries)
+            estimator.fit(X, judgments, queries=dataset.queries)
     seconds = time.perf_counter() - start
     estimator.metric_.save(options.output)
     notes = list(dict.fromkeys(str(each.message) for each in caught))
@@ -111,13 +112,13 @@ def add_transform(verbs: Any) -> None:
     """The words of ``transform``."""
     parser = add_verb(
         verbs, transform, "map vectors by a metric",
-        "Map the vectors of a .npy file by a metric and write them to another, block by block: the "
-        "files may be larger than the memory. Search what comes out by Euclidean distance, or by "
+        "Map the vectors of a file by a metric and write them to a .npy, block by block: a .npy "
+        "may be larger than the memory. Search what comes out by Euclidean distance, or by "
         "inner product if the metric is bilinear.",
         "rankspace transform scifact.safetensors corpus.npy --output mapped.npy",
     )  # fmt: skip
     parser.add_argument("metric", metavar="METRIC", help="a metric file")
-    parser.add_argument("vectors", metavar="VECTORS", help="vectors in a .npy")
+    parser.add_argument("vectors", metavar="VECTORS", help="a file of vectors")
     parser.add_argument(
         "--side", choices=("items", "queries"), default="items",
         help="what the vectors are; a linear metric maps both alike",

@@ -7,8 +7,9 @@ import re
 from typing import Any
 
 from ._progress import Progress
-from ._verbs import add_taught_data, add_verb, as_json
+from ._verbs import add_taught_data, add_verb, as_json, check_output
 
+METHODS = ("listwise", "diagonal", "frml", "mlr")  # of _candidates, which takes long to import
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -22,12 +23,17 @@ def add_tune(verbs: Any) -> None:
     )  # fmt: skip
     add_taught_data(parser)
     parser.add_argument("--dev", help="a split to judge by, in place of folds of the queries")
+    parser.add_argument(
+        "--methods", nargs="+", default=METHODS, metavar="METHOD",
+        help="what to try beside the vectors as they are",
+    )  # fmt: skip
     parser.add_argument("--measure", default="ndcg-linear@10", help="what to choose by")
     parser.add_argument(
         "--generalise", action="store_true", help="choose by queries with new relevant items only"
     )
     parser.add_argument("--budget", type=seconds, help="time to take, such as 60s, 10m or 1h")
     parser.add_argument("--seed", type=int, default=0, help="seed of the folds and the learners")
+    parser.add_argument("--report", help="also write an HTML page, with the texts of a BEIR folder")
     parser.add_argument("--output", required=True, help="the metric file to write")
 
 
@@ -35,18 +41,28 @@ def tune(options: argparse.Namespace) -> str:
     """Learn a better metric from judgments, if there is one."""
     from .tuning import tune as tune_metric
 
+    check_output(options.report)
     with Progress("rankspace tune") as progress:
         progress.say("reading")
-        X, relevance, queries, dev = _with_dev(options)
+        dataset, dev = _with_dev(options)
         tuned = tune_metric(
-            X, relevance, queries=queries, dev=dev, measure=options.measure,
-            generalise=options.generalise, budget=options.budget, random_state=options.seed,
+            dataset.X, dataset.relevance, queries=dataset.queries, dev=dev, measure=options.measure,
+            methods=options.methods, generalise=options.generalise, budget=options.budget,
+            random_state=options.seed,
             progress=lambda step, share: progress.say(f"{share:4.0%} {step}"),
         )  # fmt: skip
+        if options.report:
+            progress.say(f"writing {options.report}")
+            tuned.report.write_page(
+                options.report, title=f"rankspace tune: {dataset.name}", texts=dataset.texts,
+                query_texts=dataset.query_texts if dataset.has_queries else dataset.texts,
+            )  # fmt: skip
     tuned.metric.save(options.output)
+    written = [options.output, *([options.report] if options.report else [])]
     if options.json:
-        return as_json({**tuned.report.to_dict(), "output": options.output})
-    return f"{tuned}\nwrote {options.output}"
+        files = {"output": options.output, "report": options.report}
+        return as_json({**tuned.report.to_dict(), **files})
+    return f"{tuned}\nwrote {' and '.join(written)}"
 
 
 def seconds(text: str) -> float:
@@ -57,22 +73,21 @@ def seconds(text: str) -> float:
     return float(match[1]) * UNITS[match[2] or "s"]
 
 
-def _with_dev(options: argparse.Namespace) -> tuple[Any, Any, Any, Any]:
-    """Items, judgments, queries, and the places of the queries to judge by."""
+def _with_dev(options: argparse.Namespace) -> tuple[Any, Any]:
+    """The data set to tune on, and the places of the queries to judge by."""
     import numpy as np
 
     from ._inputs import _open, taught_by
 
     if options.dev is None:
-        return *taught_by(options), None
+        return taught_by(options), None
     dataset = _open(options.data, None, embeddings=options.embeddings, unknown=options.unknown)
     for name in (options.split, options.dev):
         if name is not None and name not in dataset.splits:
             splits = ", ".join(dataset.splits) or "none"
             raise ValueError(f"splits of {options.data} are {splits}: got {name!r}.")
     dev = dataset.splits[options.dev]
-    every = np.arange(dataset.relevance.n_queries)
-    chosen = every if options.split is None else np.union1d(dataset.splits[options.split], dev)
-    queries = None if dataset.queries is None else dataset.queries[chosen]
-    places = np.searchsorted(chosen, dev)
-    return dataset.X, dataset.relevance.take_queries(chosen), queries, places
+    if options.split is None:
+        return dataset, dev
+    chosen = np.union1d(dataset.splits[options.split], dev)
+    return dataset.part(chosen), np.searchsorted(chosen, dev)

@@ -1,92 +1,49 @@
-"""The main job in one call: choose a metric on held-out data, judge it on other held-out data."""
+"""The main job on a small collection: tune on some queries, judge on others, write a page."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from ._held_out import hold_out
 from ._text import PathLike
-from .datasets import Dataset
-from .frml import FRML
-from .measures import Comparison, Report, compare, evaluate
-from .metric import LinearMetric
-from .mlr import MLR
-from .ranking import Ranking
-from .relevance import Relevance
+from .datasets import Dataset, load_scifact_sample
+from .measures import Comparison, compare, evaluate
 from .report import write_report
 from .search import Index
+from .tuning import Tuned, seen_queries, tune
 
-MEASURES = "map ndcg@10 p@10 auc"
-MAX_ROWS = 3000  # of a larger set a sample is shown, for time
-
-
-def candidates(n_classes: int, random_state: int) -> dict[str, Any]:
-    """Our learners and two of scikit-learn's maps, each on scaled features."""
-    from sklearn.decomposition import PCA
-    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    maps = {
-        "PCA": PCA(0.9),
-        "LDA": LinearDiscriminantAnalysis(n_components=n_classes - 1),
-        "MLR": MLR(measure="auc"),
-        "FRML": FRML(random_state=random_state, max_triplets=100_000),
-    }
-    return {name: make_pipeline(StandardScaler(), step) for name, step in maps.items()}
+MEASURES = "ndcg-linear@10 map r@10 mrr"
+DEPTH = 100
 
 
 @dataclass(frozen=True)
 class DemoResult:
-    """What the demonstration found, and where its page is."""
+    """What tuning found, what it is worth on queries that it never saw, and where its page is."""
 
+    dataset: Dataset
+    tuned: Tuned
     comparison: Comparison
-    chosen: str
-    validation: dict[str, float]
     page: Path
-    n_queries: int
-
-
-@dataclass(frozen=True)
-class Part:
-    """Items to search and queries of known class."""
-
-    items: np.ndarray
-    item_labels: np.ndarray
-    queries: np.ndarray
-    query_labels: np.ndarray
-
-    @property
-    def relevance(self) -> Relevance:
-        """Queries want items of their class."""
-        return Relevance.from_labels(self.item_labels, query_labels=self.query_labels)
-
-    def rank(self, metric: LinearMetric) -> Ranking:
-        """All items for each query."""
-        return Index(self.items, metric).rank(self.queries)
 
 
 def run_demo(
-    dataset: Dataset,
     page: PathLike,
     *,
     random_state: int = 0,
     progress: Callable[[str], None] = lambda step: None,
 ) -> DemoResult:
-    """Learn on one part, choose on the second, judge on the third, and write a page about it.
+    """Tune on claims of the SciFact sample, judge the metric on others, and write a page about it.
 
     Parameters
     ----------
-    dataset : Dataset
-        A set with class labels.
     page : path
         Where the HTML page goes.
     random_state : int, default=0
-        Seed of the split and of the learners.
+        Seed of the folds.
     progress : callable, optional
         Told the name of each step.
 
@@ -94,85 +51,41 @@ def run_demo(
     -------
     DemoResult
     """
-    if dataset.labels is None or not isinstance(dataset.X, np.ndarray):
-        raise ValueError(
-            f"the demonstration needs dense vectors with classes: {dataset.name} has none."
-        )
-    train, validation, test = _split(dataset.X, dataset.labels, random_state)
-    before = LinearMetric.from_transformer(_scaler(train.items))
-    scores, metrics = {}, {}
-    for name, learner in candidates(np.unique(dataset.labels).size, random_state).items():
-        progress(f"learning {name}")
-        metrics[name] = LinearMetric.from_transformer(learner.fit(train.items, train.item_labels))
-        ranking = validation.rank(metrics[name])
-        scores[name] = evaluate(ranking, validation.relevance, "map").means["map"]
-    chosen = max(scores, key=lambda name: scores[name])
+    dataset = load_scifact_sample()
+    train, test = dataset.part("train"), dataset.part("test")
+    assert test.relevance is not None
+    tuned = tune(
+        train.X, train.relevance, queries=train.queries, methods=["listwise"], n_folds=3,
+        random_state=random_state, progress=lambda step, share: progress(f"trying {step}"),
+    )  # fmt: skip
     progress("judging")
-    rankings = (test.rank(before), test.rank(metrics[chosen]))
-    reports = [evaluate(ranking, test.relevance, MEASURES) for ranking in rankings]
-    others = {
-        name: evaluate(test.rank(metric), test.relevance, MEASURES)
-        for name, metric in metrics.items()
-        if name != chosen
-    }
-    path = _write(page, dataset, test, (before, metrics[chosen]), rankings, reports, chosen, others)
-    return DemoResult(compare(*reports), chosen, scores, path, test.queries.shape[0])
-
-
-def _split(X: np.ndarray, labels: np.ndarray, seed: int) -> tuple[Part, Part, Part]:
-    """Half of the rows to learn and search, a quarter each of queries to choose and to judge by."""
-    from sklearn.model_selection import train_test_split
-
-    rows = np.arange(len(X))
-    if rows.size > MAX_ROWS:
-        rows, _ = train_test_split(rows, train_size=MAX_ROWS, stratify=labels, random_state=seed)
-    train, rest = train_test_split(rows, test_size=0.5, stratify=labels[rows], random_state=seed)
-    choose, judge = train_test_split(rest, test_size=0.5, stratify=labels[rest], random_state=seed)
-    first, second, third = (
-        Part(X[train], labels[train], X[part], labels[part]) for part in (train, choose, judge)
+    rankings = (
+        Index(test.X).rank(test.queries, DEPTH),
+        Index(test.X, tuned.metric).rank(test.queries, DEPTH),
     )
-    return first, second, third
-
-
-def _scaler(X: np.ndarray) -> Any:
-    from sklearn.preprocessing import StandardScaler
-
-    return StandardScaler().fit(X)
-
-
-def flat_view(metric: LinearMetric, items: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """The two directions in which the mapped items spread most, of other points."""
-    from sklearn.decomposition import PCA
-
-    pca = PCA(min(2, len(metric.components))).fit(metric.transform(items))
-    view = pca.transform(metric.transform(points))
-    return np.pad(view, ((0, 0), (0, 2 - view.shape[1])))
-
-
-def _write(
-    page: PathLike, dataset: Dataset, test: Part, metrics: tuple[LinearMetric, LinearMetric],
-    rankings: tuple[Ranking, Ranking], reports: list[Report], chosen: str,
-    others: dict[str, Report],
-) -> Path:  # fmt: skip
-    before, after = (flat_view(metric, test.items, test.queries) for metric in metrics)
-    return write_report(
-        page,
-        title=f"rankspace: {dataset.name}",
-        before=reports[0],
-        after=reports[1],
-        names=("Euclidean", chosen),
-        rankings=rankings,
+    before, after = (evaluate(ranking, test.relevance, MEASURES) for ranking in rankings)
+    seen = _seen(dataset)
+    texts, claims = test.texts or [], test.query_texts or []
+    path = write_report(
+        page, title="rankspace: scientific claims and the abstracts that settle them",
+        before=before, after=after, names=("as they are", "tuned"), rankings=rankings,
         relevance=test.relevance,
-        views=(before, after),
-        view_labels=test.query_labels,
-        describe_item=lambda item: f"class {test.item_labels[item]}, item {item}",
-        describe_query=lambda query: f"class {test.query_labels[query]}",
-        notes=(
-            f"{chosen} was chosen among {', '.join([chosen, *others])} on other held-out queries.",
-            f"{len(test.items)} items are searched; of larger sets a sample of {MAX_ROWS} rows is "
-            "shown.",
-            "The pictures of held-out points show the two directions in which the mapped items "
-            "spread most.",
-        ),
-        others=others,
-    )
+        groups={"with seen relevant items": seen, "with new relevant items": ~seen},
+        n_extremes=3, describe_item=texts.__getitem__,
+        describe_query=claims.__getitem__,
+        notes=[
+            f"Tuned on {len(train.queries)} other claims: {tuned.report.verdict}",
+            "A relevant abstract is seen if a claim that was learned from has it too, else new.",
+            "Claims (CC BY 4.0) and abstracts (ODC-By 1.0) of SciFact, Wadden et al. 2020; "
+            "embeddings by all-MiniLM-L6-v2.",
+        ],
+    )  # fmt: skip
+    return DemoResult(dataset, tuned, compare(before, after), path)
+
+
+def _seen(dataset: Dataset) -> np.ndarray:
+    """Test queries with a relevant item that the training judgments named."""
+    train, test = dataset.splits["train"], dataset.splits["test"]
+    assert dataset.relevance is not None
+    split = hold_out(dataset.X, dataset.relevance, dataset.queries, train, test)
+    return seen_queries([split], [np.arange(len(test))], len(test))

@@ -14,6 +14,7 @@ from ._displays import GainsDisplay, SpaceDisplay
 from ._drawn import can_draw, inline, plain
 from ._files import write_text
 from ._page import count, measure_label, number, section, signed, text
+from ._report_parts import extremes_section, groups_section, methods_section
 from ._study import Study, study_of
 from ._text import PathLike
 from .measures import list_of, new_items
@@ -21,7 +22,7 @@ from .metric import LinearMetric
 from .plots import SpectrumDisplay, n_directions
 from .ranking import Ranking
 from .relevance import Relevance
-from .results import Report, same_queries
+from .results import Report
 
 Describe = Callable[[int], str]
 
@@ -44,6 +45,8 @@ def write_report(
     n_listed: int = 10,
     notes: Sequence[str] = (),
     others: Mapping[str, Report] | None = None,
+    groups: Mapping[str, np.ndarray] | None = None,
+    n_extremes: int = 0,
 ) -> Path:
     """Write a page that compares two rankings of the same held-out queries.
 
@@ -83,6 +86,10 @@ def write_report(
         Remarks for the foot of the page.
     others : mapping of str to Report, optional
         Further methods, shown by their means.
+    groups : mapping of str to ndarray of bool, optional
+        Masks of queries to compare by themselves.
+    n_extremes : int, default=0
+        How many of the queries that gain most, and of those that lose most, to show.
 
     Returns
     -------
@@ -109,7 +116,8 @@ def write_report(
     measures = _page.measures_table(*study.reports, study.comparison, study.names)
     sections = [
         section("measures", "All measures", measures),
-        _methods_section(study, others or {}),
+        groups_section(study, groups or {}),
+        methods_section(study, others or {}),
         _queries_section(study),
     ]
     style = ""
@@ -118,8 +126,11 @@ def write_report(
         classes, codes = _svg.class_codes(view_labels, points[0].shape[0])
         sections.append(_views_section(study, points, codes, classes))
         style = _svg.class_style(classes)
-    sections.append(_spectrum_section(metric))
-    sections.append(_example_section(lists, example))
+    sections += [
+        _spectrum_section(metric),
+        _example_section(lists, example),
+        extremes_section(lists, n_extremes),
+    ]
     foot = _foot(study, (before, after), notes)
     return write_text(path, _page.page(title, _head(title, study), sections, foot, style))
 
@@ -154,16 +165,6 @@ def _tiles(study: Study) -> str:
     rest = f"{outcomes['equal']:,} equal, {outcomes['worse']:,} worse"
     shown.append((f"Queries better, of {study.counted.size:,}", f"{outcomes['better']:,}", rest))
     return _page.tiles(shown)
-
-
-def _methods_section(study: Study, others: Mapping[str, Report]) -> str:
-    if not others:
-        return ""
-    methods = dict(zip(study.names, study.reports, strict=True))
-    for name, report in others.items():
-        same_queries(study.before, report)
-        methods[str(name)] = report
-    return section("methods", "All methods", _page.methods_table(methods, study.before.values))
 
 
 def _queries_section(study: Study) -> str:

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ._text import PathLike
+from .ranking import Ranking
+from .relevance import Relevance
+from .report import write_report
 from .results import Comparison, Report, _Table, compare
+
+EXTREMES = 3  # queries of each kind that the page shows
 
 
 @dataclass(frozen=True, eq=False)
 class Tried:
-    """One candidate: the measure of every held-out query, and the seconds it took."""
+    """One candidate: the measure of every held-out query, the seconds it took, and its lists."""
 
     name: str
     values: np.ndarray
     seconds: float
+    lists: Ranking
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -38,10 +47,16 @@ class TuneReport(_Table):
         The choice of all folds together, or the vectors as they are.
     verdict : str
         Why, in a sentence.
+    rankings : tuple of Ranking
+        The first items of held-out queries, before and after.
+    relevance : Relevance
+        Judgments of the queries that could be used.
     skipped : list of str
         Candidates that the budget left no time for.
     seconds : float
         All in all.
+    numbers : ndarray of int, optional
+        Which of the queries that were given these are.
     """
 
     measure: str
@@ -51,8 +66,11 @@ class TuneReport(_Table):
     seen: np.ndarray
     chosen: str
     verdict: str
+    rankings: tuple[Ranking, Ranking]
+    relevance: Relevance
     skipped: list[str] = field(default_factory=list)
     seconds: float = 0.0
+    numbers: np.ndarray | None = None
 
     @property
     def comparisons(self) -> dict[str, Comparison]:
@@ -76,6 +94,52 @@ class TuneReport(_Table):
                 for t in self.tried
             ],
         }
+
+    def write_page(
+        self, path: PathLike, *, title: str = "rankspace tune", texts: Sequence[str] | None = None,
+        query_texts: Sequence[str] | None = None,
+    ) -> Path:  # fmt: skip
+        """Write the HTML page of it, with the queries that gain and lose most.
+
+        Parameters
+        ----------
+        path : path
+            Where to write.
+        title : str, default="rankspace tune"
+            Heading of the page.
+        texts, query_texts : sequence of str, optional
+            Texts of all items and of all queries that `tune` was given.
+
+        Returns
+        -------
+        Path
+        """
+        numbers = np.arange(self.relevance.n_queries) if self.numbers is None else self.numbers
+        relevance = self.relevance
+        if relevance.query_ids is None:
+            relevance = replace(relevance, query_ids=numbers.astype(str))
+        reports = {
+            t.name: Report({self.measure: t.values}, self.before.smaller_is_better,
+                           self.before.query_ids, self.before.weights)
+            for t in self.tried[1:]
+        }  # fmt: skip
+        groups = _groups(self.before, self.measure, self.seen)
+        del groups["all"]
+        skipped = f"No time was left for: {', '.join(self.skipped)}."
+        return write_report(
+            path, title=title, before=self.before, after=self.after, names=("before", "after"),
+            rankings=self.rankings, relevance=relevance, others=reports,
+            describe_item=None if texts is None else lambda item: texts[item],
+            describe_query=None if query_texts is None else lambda q: query_texts[numbers[q]],
+            groups={f"with {name} relevant items": groups[name] for name in groups},
+            n_extremes=EXTREMES,
+            notes=[
+                self.verdict,
+                "After: each held-out query by the choice that the other folds make.",
+                "A relevant item is seen if training judgments named it too, else new.",
+                *([skipped] if self.skipped else []),
+            ],
+        )  # fmt: skip
 
     def __str__(self) -> str:
         tried = [f"{'held-out ' + self.measure:>12}  seconds  tried"]

@@ -12,11 +12,13 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from ._candidates import Candidate, candidates
+from ._candidates import METHODS, Candidate, candidates
+from ._choices import check_choice
 from ._held_out import Split, hold_out
 from .baselines import Euclidean
 from .measures import evaluate, parse_measure
 from .metric import EmbeddingMetric, LinearMetric
+from .ranking import Ranking
 from .relevance import Relevance
 from .results import Report
 from .search import Index
@@ -26,6 +28,7 @@ FEWEST_QUERIES = 10
 SIGNIFICANT = 0.05  # of harm to a group
 CONVINCING = 0.01  # of a gain: many candidates were tried, and folds share their queries
 AS_IS = "as they are"
+LISTED = 10  # items of each query that the report keeps
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +68,7 @@ def tune(
     measure: str = "ndcg-linear@10",
     dev: Any = None,
     n_folds: int = 5,
+    methods: Sequence[str] = METHODS,
     generalise: bool = False,
     budget: float | None = None,
     random_state: Any = None,
@@ -92,6 +96,8 @@ def tune(
         Numbers of the queries to judge by, in place of folds; the others are learned from.
     n_folds : int, default=5
         Folds of the queries.
+    methods : sequence of str, default=("listwise", "diagonal", "frml", "mlr")
+        What to try beside the vectors as they are.
     generalise : bool, default=False
         Choose by the queries with new relevant items only.
     budget : float, optional
@@ -119,15 +125,18 @@ def tune(
     True
     """
     begin = time.perf_counter()
+    for method in methods:
+        check_choice(method, "methods", METHODS)
     X, relevance, queries, kept = _checked(X, relevance, queries)
     seed = int(check_random_state(random_state).randint(2**31 - 1))
     _, depth = parse_measure(measure)
     folds = _folds(kept, dev, n_folds, seed)
     splits = [hold_out(X, relevance, queries, train, test) for train, test in folds]
-    trial = _Trial(splits, [test for _, test in folds], relevance.n_queries, measure, depth)
+    trial = _Trial(splits, [test for _, test in folds], relevance, measure, depth)
     before = trial.run(None)
     tried, skipped = [before], []
-    todo = candidates(relevance.n_queries, len(X), X.shape[1], seed)
+    every = candidates(relevance.n_queries, len(X), X.shape[1], seed)
+    todo = [candidate for candidate in every if candidate.method in methods]
     for number, candidate in enumerate(todo):
         longest = max(t.seconds for t in tried)
         if budget is not None and time.perf_counter() - begin + 1.5 * longest > budget:
@@ -136,15 +145,17 @@ def tune(
         progress(candidate.name, number / len(todo))
         tried.append(trial.run(candidate))
     sign = 1.0 if parse_measure(measure)[0].larger_is_better else -1.0
-    choice = _Choice(tried, _seen(splits, trial.tests, relevance.n_queries), sign, generalise)
-    report = _judge(choice, trial, relevance, measure, dev is not None, seed)
+    choice = _Choice(
+        tried, seen_queries(splits, trial.tests, relevance.n_queries), sign, generalise
+    )
+    report = _judge(choice, trial, dev is not None, seed)
     metric: EmbeddingMetric = LinearMetric.identity(X.shape[1])
     if report.chosen != AS_IS:
         progress("fitting the choice on all queries", 1.0)
         chosen = next(c for c in todo if c.name == report.chosen)
         metric = _fit(chosen, X, relevance, queries)
     seconds = time.perf_counter() - begin
-    return Tuned(metric, replace(report, skipped=skipped, seconds=seconds))
+    return Tuned(metric, replace(report, skipped=skipped, seconds=seconds, numbers=kept))
 
 
 # ---------------------------------------------------------------------- trying
@@ -154,25 +165,29 @@ class _Trial:
     """Learns candidates on the training part of each split, and judges its held-out queries."""
 
     def __init__(
-        self, splits: Sequence[Split], tests: Sequence[np.ndarray], n_queries: int, measure: str,
-        depth: int,
+        self, splits: Sequence[Split], tests: Sequence[np.ndarray], relevance: Relevance,
+        measure: str, depth: int,
     ) -> None:  # fmt: skip
-        self.splits, self.tests, self.n_queries = splits, tests, n_queries
+        self.splits, self.tests, self.relevance = splits, tests, relevance
         self.measure, self.depth = measure, depth or None
 
     def run(self, candidate: Candidate | None) -> Tried:
         """A candidate, or the vectors as they are, on every split."""
-        begin, values = time.perf_counter(), np.full(self.n_queries, np.nan)
+        begin, values = time.perf_counter(), np.full(self.relevance.n_queries, np.nan)
+        lists = [(np.zeros(0, np.int64), np.zeros(0))] * values.size
         for split, test in zip(self.splits, self.tests, strict=True):
             metric = None
             if candidate is not None:
                 metric = _fit(candidate, split.X, split.relevance, split.queries)
             index = Index(split.X) if metric is None else Index(split.X, metric)
-            k = None if self.depth is None else min(self.depth, len(split.X))
+            k = None if self.depth is None else min(max(self.depth, LISTED), len(split.X))
             ranking = index.rank(split.points, k)
             values[test] = evaluate(ranking, split.judged, self.measure).values[self.measure]
+            for query, (items, distances) in zip(test, ranking.top(LISTED), strict=True):
+                lists[query] = (items if split.rows is None else split.rows[items], distances)
         name = AS_IS if candidate is None else candidate.name
-        return Tried(name, values, time.perf_counter() - begin)
+        top = Ranking.from_pairs(lists, self.relevance.n_items)
+        return Tried(name, values, time.perf_counter() - begin, top)
 
 
 def _fit(candidate: Candidate, X: Any, relevance: Relevance, queries: Any) -> EmbeddingMetric:
@@ -183,7 +198,9 @@ def _fit(candidate: Candidate, X: Any, relevance: Relevance, queries: Any) -> Em
     return cast(EmbeddingMetric, model.metric_)
 
 
-def _seen(splits: Sequence[Split], tests: Sequence[np.ndarray], n_queries: int) -> np.ndarray:
+def seen_queries(
+    splits: Sequence[Split], tests: Sequence[np.ndarray], n_queries: int
+) -> np.ndarray:
     """Held-out queries with a relevant item that the training judgments of their split named."""
     seen = np.zeros(n_queries, dtype=bool)
     for split, test in zip(splits, tests, strict=True):
@@ -229,30 +246,32 @@ def _harms(gains: np.ndarray) -> bool:
     return bool(ttest_1samp(gains, 0.0, alternative="less").pvalue < SIGNIFICANT)
 
 
-def _judge(
-    choice: _Choice, trial: _Trial, relevance: Relevance, measure: str, has_dev: bool, seed: int
-) -> TuneReport:
+def _judge(choice: _Choice, trial: _Trial, has_dev: bool, seed: int) -> TuneReport:
     """What choosing is worth: each part of the held-out queries by the choice of the others."""
-    parts = list(trial.tests)
+    relevance, measure, parts = trial.relevance, trial.measure, list(trial.tests)
     if has_dev:
         order = np.random.default_rng(seed).permutation(trial.tests[0])
         parts = [order[::2], order[1::2]]
     everyone = np.zeros(relevance.n_queries, dtype=bool)
     everyone[np.concatenate(parts)] = True
-    after = np.full(relevance.n_queries, np.nan)
+    after, lists = np.full(relevance.n_queries, np.nan), list(choice.tried[0].lists)
     for part in parts:
         others = everyone.copy()
         others[part] = False
-        after[part] = choice.tried[choice.pick(others)].values[part]
+        picked = choice.tried[choice.pick(others)]
+        after[part] = picked.values[part]
+        for query in part:
+            lists[query] = picked.lists[query]
     smaller = frozenset({measure}) if choice.sign < 0 else frozenset()
     before_report, after_report = (
         Report({measure: values}, smaller, relevance.query_ids, relevance.weights)
         for values in (choice.tried[0].values, after)
     )
     number = choice.pick(everyone)
+    rankings = choice.tried[0].lists, Ranking.from_pairs(lists, relevance.n_items)
     draft = TuneReport(
         measure, list(choice.tried), before_report, after_report, choice.seen,
-        choice.tried[number].name, "",
+        choice.tried[number].name, "", rankings, relevance,
     )  # fmt: skip
     verdict = _verdict(draft, choice.sign)
     chosen = draft.chosen if verdict.startswith("Better") else AS_IS
@@ -290,6 +309,8 @@ def _checked(X: Any, relevance: Any, queries: Any) -> tuple[Any, Relevance, Any,
     X = plain._check_items(X, relevance, reset=True)
     relevance = plain._supervision(X, relevance, None)
     queries = plain._check_queries(relevance, queries)
+    for name, vectors in (("X", X), ("queries", queries)):
+        _check_lengths(name, vectors)
     kept = np.flatnonzero(relevance.trainable)
     if kept.size < FEWEST_QUERIES:
         raise ValueError(
@@ -297,6 +318,19 @@ def _checked(X: Any, relevance: Any, queries: Any) -> tuple[Any, Relevance, Any,
             f"irrelevant to tell a gain from chance: got {kept.size}. Judge more queries."
         )
     return X, relevance.take_queries(kept), None if queries is None else queries[kept], kept
+
+
+def _check_lengths(name: str, vectors: Any) -> None:
+    """Refuse zeros among vectors of unit length, which are what a failed embedding leaves."""
+    if vectors is None or hasattr(vectors, "tocsr"):
+        return
+    squares = np.einsum("ij,ij->i", vectors, vectors)
+    zeros = np.flatnonzero(squares == 0)
+    if zeros.size and np.allclose(squares[squares > 0], 1, atol=0.02):
+        raise ValueError(
+            f"{name} must not hold zeros among vectors of unit length, which have no direction: "
+            f"got {zeros.size}, the first in row {zeros[0]}. Embed them again, or leave them out."
+        )
 
 
 def _folds(

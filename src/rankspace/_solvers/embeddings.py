@@ -152,7 +152,10 @@ class DrawnItems:
 
 
 def choose_way(points: Points, m: int, batch: int, draws: float, max_memory: int) -> str:
-    """The cheapest way by flops: "drawn", "all" or "gram" (only if N^2 numbers fit the memory)."""
+    """The cheapest way by flops: "drawn", "all" or "gram" (only if N^2 numbers fit the memory).
+
+    A factor of nearly full rank soon loses directions, and only the factor itself can follow that.
+    """
     n, d = points.matrix.shape
     if points.is_sparse:
         row = SPARSE_COST * points.matrix.nnz / n
@@ -160,6 +163,7 @@ def choose_way(points: Points, m: int, batch: int, draws: float, max_memory: int
     else:
         follow = d * m * (2 * batch + 5 * m)  # of the factor, its Gram matrix and its step
         flops = {"drawn": batch * (2 + draws) * d * m + follow, "all": n * d * m + follow}
-    if n * n * points.matrix.dtype.itemsize <= max_memory * 2**20:
+    fits = n * n * points.matrix.dtype.itemsize <= max_memory * 2**20
+    if fits and 2 * m <= d:
         flops["gram"] = n * m * (2 * batch + m)
     return min(flops, key=flops.__getitem__)

@@ -18,15 +18,21 @@ from scipy.linalg.lapack import dposv
 # Part of the mean squared singular value of F below which a direction counts as lost. Steps along
 # it are damped; elsewhere they are exact to eight digits.
 DAMPING = 1e-9
+MOST_DAMPING = 0.1
 
 
 def relative_change(gram: np.ndarray, cross: np.ndarray, damping: float = 0.0) -> np.ndarray:
-    """``A = F^+ V`` from ``F'F`` and ``F'V``."""
-    lifted = plus_identity(gram, damping * np.trace(gram) / len(gram))
-    _, A, trouble = dposv(lifted.T, cross, overwrite_a=True)
-    if trouble:
-        raise np.linalg.LinAlgError("the factor of the metric has lost its rank.")
-    return A
+    """``A = F^+ V`` from ``F'F`` and ``F'V``; damping is raised where rounding defeats it."""
+    scale = np.trace(gram) / len(gram)
+    while damping < MOST_DAMPING:
+        lifted = plus_identity(gram, damping * scale)
+        _, A, trouble = dposv(lifted.T, cross, overwrite_a=True)
+        if not trouble:
+            return A
+        if not damping:
+            break
+        damping *= 100
+    raise np.linalg.LinAlgError("the factor of the metric has lost its rank.")
 
 
 def second_order(Q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._qrels import Judgment, read_qrels
 from .._text import PathLike, malformed, read_lines
+from .._vector_files import SUFFIXES
 from .._vectors import read_vectors
 from ..relevance import Relevance
 from ._dataset import Dataset
@@ -25,8 +26,9 @@ def read_beir(
 ) -> Dataset:
     """Read a retrieval collection in the layout of BEIR.
 
-    The folder holds ``corpus.jsonl`` and ``queries.jsonl`` (also ``.gz``), and the judgments in
-    ``qrels/<split>.tsv`` or one ``qrels.tsv``. Queries without a judgment are left out.
+    The folder holds ``corpus.jsonl`` and ``queries.jsonl``, and the judgments in
+    ``qrels/<split>.tsv`` or one ``qrels.tsv``; each may be gzipped. Queries without a judgment are
+    left out.
 
     Parameters
     ----------
@@ -35,9 +37,9 @@ def read_beir(
     split : str, optional
         Read the judgments of this split alone. By default all of them.
     embeddings : pair of paths or False, optional
-        ``.npy`` files with a row for each line of the corpus and of the queries, relative to the
-        folder. By default ``corpus*.npy`` and ``queries*.npy``, if there is one of each; False
-        reads none.
+        Files with a row for each line of the corpus and of the queries, relative to the folder.
+        By default ``corpus*`` and ``queries*`` that end in ``.npy``, ``.npz`` or
+        ``.safetensors``, if there is one of each; False reads none.
     unknown : {"error", "drop"}, default="error"
         What to do with judgments of queries or documents that the folder does not have.
     name : str, optional
@@ -109,9 +111,11 @@ def _read_records(path: Path) -> tuple[list[str], list[str]]:
 
 def _read_splits(folder: Path, split: str | None) -> dict[str, list[Judgment]]:
     """Judgments by split; one file at the root is the split "all"."""
-    files = {path.stem: path for path in sorted((folder / "qrels").glob("*.tsv"))}
-    if not files and (folder / "qrels.tsv").exists():
-        files = {"all": folder / "qrels.tsv"}
+    found = [*(folder / "qrels").glob("*.tsv"), *(folder / "qrels").glob("*.tsv.gz")]
+    files = {path.name.partition(".tsv")[0]: path for path in sorted(found)}
+    for name in ("qrels.tsv", "qrels.tsv.gz"):
+        if not files and (folder / name).exists():
+            files = {"all": folder / name}
     if not files:
         raise FileNotFoundError(f"{folder} must hold qrels/<split>.tsv or qrels.tsv: got neither.")
     if split is not None and split not in files:
@@ -146,14 +150,15 @@ def _read_embeddings(folder: Path, chosen: Any, n_texts: int, n_queries: int) ->
     if chosen is False:
         return None, None
     if chosen is None:
-        paths = [sorted(folder.glob(f"{stem}*.npy")) for stem in ("corpus", "queries")]
+        paths = [_vector_paths(folder, stem) for stem in ("corpus", "queries")]
         if not any(paths):
             return None, None
         if [len(found) for found in paths] != [1, 1]:
             names = ", ".join(path.name for found in paths for path in found)
             raise ValueError(
-                f"{folder} must hold one corpus*.npy and one queries*.npy: got {names}. Choose "
-                'with embeddings=("corpus....npy", "queries....npy").'
+                f"{folder} must hold one corpus*.npy and one queries*.npy, or .npz or "
+                f".safetensors: got {names}. Choose with "
+                'embeddings=("corpus....npy", "queries....npy").'
             )
         chosen = [found[0].name for found in paths]
     X = read_vectors(folder / chosen[0], n_texts)
@@ -164,3 +169,9 @@ def _read_embeddings(folder: Path, chosen: Any, n_texts: int, n_queries: int) ->
             f"{queries.shape[1]}. Choose a pair of one model with embeddings=(..., ...)."
         )
     return X, queries
+
+
+def _vector_paths(folder: Path, stem: str) -> list[Path]:
+    """Files of vectors by their names; a .parquet more often holds texts."""
+    kinds = (kind for kind in SUFFIXES if kind != ".parquet")
+    return sorted(path for kind in kinds for path in folder.glob(f"{stem}*{kind}"))

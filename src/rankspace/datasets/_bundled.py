@@ -1,12 +1,15 @@
-"""Small sets that need no file."""
+"""Small sets that need no file of the user's."""
 
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ._beir import read_beir
 from ._dataset import Dataset, labelled
 
 
@@ -92,6 +95,36 @@ def load_balance_scale() -> Dataset:
         "balance_scale", X, np.array(["B", "L", "R"])[pull],
         feature_names=names, description="Balance scale (UCI), computed from its rule.",
     )  # fmt: skip
+
+
+def load_scifact_sample() -> Dataset:
+    """SciFact, a sample: 1,109 scientific claims and 2,500 abstracts that may settle them.
+
+    Embeddings of unit length by MiniLM. Claims are under CC BY 4.0, abstracts under ODC-By 1.0
+    (Wadden et al., EMNLP 2020).
+
+    Returns
+    -------
+    Dataset
+        With the splits "train" and "test" of the claims, and titles as texts.
+
+    Examples
+    --------
+    >>> from rankspace.datasets import load_scifact_sample
+    >>> load_scifact_sample()
+    Dataset('scifact_sample', 2500 items x 384 features, 1109 queries)
+    """
+    folder = Path(__file__).with_name("scifact_sample")
+    rounded = read_beir(folder, name="scifact_sample")
+    return replace(
+        rounded, X=_unit(rounded.X), queries=_unit(rounded.queries),
+        description="A sample of SciFact: claims, titles of abstracts, MiniLM embeddings.",
+    )  # fmt: skip
+
+
+def _unit(rounded: np.ndarray) -> np.ndarray:
+    vectors = rounded.astype(np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
 def _from_bunch(name: str, bunch: Any, description: str) -> Dataset:

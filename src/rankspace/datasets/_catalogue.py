@@ -16,6 +16,7 @@ class Entry(NamedTuple):
 
 BUNDLED = "comes with scikit-learn"
 COMPUTED = "computed from its rule"
+OWN = "comes with rankspace"
 FOLDER = "data folder"
 OPENML = "data folder, else OpenML"
 SKLEARN = "data folder, else scikit-learn's download"
@@ -29,6 +30,7 @@ def _retrieval(folder: str, *qrels: str) -> tuple[str, ...]:
 CATALOGUE = {
     "balance_scale": Entry("classes", "625 x 4, 3 classes", COMPUTED),
     "digits": Entry("classes", "1797 x 64, 10 classes", BUNDLED),
+    "scifact_sample": Entry("retrieval", "2500 x 384, 1109 queries", OWN),
     "wdbc": Entry("classes", "569 x 30, 2 classes", BUNDLED),
     "wine": Entry("classes", "178 x 13, 3 classes", BUNDLED),
     "binary_alphadigits": Entry(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, cast
@@ -16,7 +17,7 @@ from ..measures import evaluate
 from ..metric import EmbeddingMetric, LinearMetric
 from ..results import Report, compare
 from ..search import Index
-from ..tuning import _seen, tune
+from ..tuning import seen_queries, tune
 from . import adapters
 from ._methods import at_hand, fit_estimator
 from ._recipe import Recipe
@@ -41,6 +42,7 @@ def run(recipe: Recipe, jobs: Jobs) -> Outcome:
         for piece, result in zip(pieces, results, strict=True):
             found.setdefault(piece[1]["label"], []).append(result)
         tables.append(_table(str(data["label"]), found))
+        notes.append(_choices(str(data["label"]), found))
     return Outcome(recipe, tables, [*recipe.content["notes"], *notes])
 
 
@@ -53,31 +55,32 @@ def one_piece(
     X, queries = (np.asarray(points, dtype=np.float32) for points in (dataset.X, dataset.queries))
     assert dataset.relevance is not None
     split = hold_out(X, dataset.relevance, queries, train, test)
-    begin = time.perf_counter()
-    metric = learn(method, X, split.relevance, split.queries, seed)
-    seconds = time.perf_counter() - begin
+    begin = time.process_time()
+    metric, chosen = learn(method, X, split.relevance, split.queries, seed)
+    seconds = time.process_time() - begin
     ranking = Index(X, metric).rank(split.points, DEPTH)
     report = evaluate(ranking, split.judged, list(MEASURES.values()))
     values = {name: report.values[key].tolist() for name, key in MEASURES.items()}
-    seen = _seen([split], [np.arange(len(test))], len(test))
-    return {**values, "seen": seen.tolist(), "seconds": seconds}
+    seen = seen_queries([split], [np.arange(len(test))], len(test))
+    return {**values, "seen": seen.tolist(), "seconds": seconds, "chosen": chosen}
 
 
 def learn(
     method: Mapping[str, Any], X: Any, relevance: Any, queries: Any, seed: int
-) -> EmbeddingMetric:
-    """The metric of a method: an estimator by name, or one of what is named here."""
+) -> tuple[EmbeddingMetric, str]:
+    """The metric of a method, an estimator by name or one of those here, and what was chosen."""
     kind = method["kind"]
     if kind == "raw":
-        return LinearMetric.identity(X.shape[1])
+        return LinearMetric.identity(X.shape[1]), ""
     taught = relevance.trainable
     relevance, queries = relevance.take_queries(taught), queries[taught]
     if kind == "tune":
-        return tune(X, relevance, queries=queries, random_state=seed).metric
+        tuned = tune(X, relevance, queries=queries, random_state=seed)
+        return tuned.metric, tuned.report.chosen
     if kind in ("ridge", "adapter"):
-        return getattr(adapters, kind)(X, relevance, queries, seed)
+        return getattr(adapters, kind)(X, relevance, queries, seed), ""
     model = fit_estimator(kind, method.get("fixed", {}), X, relevance, queries)
-    return cast(EmbeddingMetric, model.metric_)
+    return cast(EmbeddingMetric, model.metric_), ""
 
 
 @lru_cache(maxsize=1)
@@ -107,6 +110,13 @@ def _table(label: str, found: Mapping[str, Sequence[Any]]) -> Table:
     title = f"{label} ({n:,} held-out queries, {np.sum(~raw['seen']):,} with new documents only)"
     header = ["method", "NDCG@10", "p", "MAP", "seen: NDCG@10", "p", "new: NDCG@10", "p", "seconds"]
     return Table(title, header, rows)
+
+
+def _choices(label: str, found: Mapping[str, Sequence[Any]]) -> str:
+    """What tune chose in how many of the folds."""
+    chosen = Counter(result["chosen"] for results in found.values() for result in results)
+    told = [f"{name} ({n})" for name, n in chosen.most_common() if name]
+    return f"{label}: tune chose {', '.join(told) or 'nothing'}."
 
 
 def _joined(results: Sequence[Any]) -> dict[str, np.ndarray]:

@@ -1,0 +1,144 @@
+"""Vectors in files of four kinds: the same numbers, names where the file keeps them."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+import safetensors.numpy
+
+from rankspace._vector_files import SUFFIXES, read_names
+from rankspace._vectors import VectorBlocks, read_vectors
+from rankspace.cli import main
+
+KINDS = [kind.removeprefix(".") for kind in SUFFIXES]
+
+
+def write_vectors(path, vectors, names=None):
+    """Write a matrix, and names beside it where the kind of file can keep them."""
+    if path.suffix == ".npy":
+        np.save(path, vectors)
+    elif path.suffix == ".npz":
+        np.savez(path, vectors=vectors, **({} if names is None else {"ids": np.array(names)}))
+    elif path.suffix == ".safetensors":
+        safetensors.numpy.save_file({"embedding": np.ascontiguousarray(vectors)}, path)
+    else:
+        write_table(path, {**({} if names is None else {"_id": names}), "v": list(vectors)})
+
+
+def write_table(path, columns):
+    pa = pytest.importorskip("pyarrow", reason="parquet files need pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    pq.write_table(pa.table(columns), path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_the_same_vectors_from_every_kind_of_file(tmp_path, rng, kind, dtype):
+    vectors = rng.normal(size=(7, 3)).astype(dtype)
+    path = tmp_path / f"x.{kind}"
+    write_vectors(path, vectors)
+    found = read_vectors(path)
+    assert found.dtype == (np.float32 if dtype == np.float16 else dtype)
+    np.testing.assert_array_equal(found, vectors)
+    blocks = VectorBlocks(path, size=3)
+    assert [len(block) for block in blocks] == [3, 3, 1]
+    np.testing.assert_array_equal(np.vstack(list(blocks)), vectors)
+
+
+@pytest.mark.parametrize("kind", ["npz", "parquet"])
+def test_names_beside_the_vectors(tmp_path, kind):
+    write_vectors(tmp_path / f"x.{kind}", np.eye(2), ["b", "a"])
+    assert read_names(tmp_path / f"x.{kind}") == ["b", "a"]
+    write_vectors(tmp_path / f"y.{kind}", np.eye(2))
+    assert read_names(tmp_path / f"y.{kind}") is None
+    assert read_names(tmp_path / "z.npy") is None
+
+
+def test_a_table_of_numbers_is_a_matrix(tmp_path):
+    write_table(tmp_path / "x.parquet", {"id": [5, 6], "a": [1.0, 2.0], "b": [3, 4]})
+    np.testing.assert_array_equal(read_vectors(tmp_path / "x.parquet"), [[1, 3], [2, 4]])
+    assert read_names(tmp_path / "x.parquet") == ["5", "6"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("x.npz", {"a": np.eye(2), "b": np.eye(3)}, "must hold one matrix: got a, b"),
+        ("x.npz", {"a": np.ones(2)}, "must hold one matrix: got none"),
+        ("x.npz", {"a": np.array([[object()]])}, "must be a .npz file of plain arrays"),
+        ("x.npz", b"no", "must be a .npz file of plain arrays"),
+        ("x.safetensors", {"a": np.eye(2), "b": np.eye(3)}, "must hold one matrix: got a, b"),
+        ("x.safetensors", b"no", "must be a safetensors file"),
+        ("x.parquet", {"v": [[1.0], [1.0, 2.0]]}, "vectors of one width: got widths 1, 2"),
+        ("x.parquet", {"v": [[1.0], None]}, "vectors of one width: got widths 1, missing"),
+        ("x.parquet", {"v": [[1.0]], "w": [[1.0]]}, "must hold one column of vectors: got v, w"),
+        ("x.parquet", {"text": ["a"]}, "must hold a matrix"),
+        ("x.parquet", b"no", "must be a parquet file"),
+        ("x.npz", {"a": np.array([[np.inf]])}, "must hold finite numbers"),
+        ("x.pickle", b"no", r"a file of .npy, .npz, .parquet, .safetensors: got .*x.pickle"),
+    ],
+)
+def test_a_sentence_for_what_cannot_be_read(tmp_path, name, content, message):
+    path = tmp_path / name
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    elif path.suffix == ".npz":
+        np.savez(path, **content)
+    elif path.suffix == ".safetensors":
+        safetensors.numpy.save_file(content, path)
+    else:
+        write_table(path, content)
+    with pytest.raises(ValueError, match=message):
+        read_vectors(path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_file_that_is_not_there(tmp_path, kind):
+    if kind == "parquet":
+        pytest.importorskip("pyarrow")
+    with pytest.raises(FileNotFoundError):
+        read_vectors(tmp_path / f"none.{kind}")
+
+
+def test_parquet_without_its_reader(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ImportError, match=r"pip install 'rankspace\[parquet\]'"):
+        read_vectors(tmp_path / "x.parquet")
+
+
+@pytest.mark.parametrize("kind", ["npz", "parquet"])
+def test_names_in_the_files_are_those_of_the_judgments(tmp_path, rng, kind, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    X, Q = rng.normal(size=(40, 3)), rng.normal(size=(12, 3))
+    write_vectors(tmp_path / f"X.{kind}", X, [f"d{i}" for i in range(40)])
+    write_vectors(tmp_path / f"Q.{kind}", Q, [f"q{i}" for i in range(12)])
+    near = np.argsort(((Q[:, None] - X) ** 2).sum(axis=2), axis=1)[:, 0]
+    (tmp_path / "qrels").write_text("".join(f"q{q} 0 d{i} 1\n" for q, i in enumerate(near)))
+    words = [f"X.{kind}", "--queries", f"Q.{kind}", "--qrels", "qrels"]
+    assert main(["fit", *words, "--method", "listwise", "--output", "m.safetensors"]) == 0
+    assert main(["rank", *words[:3], "-k", "1", "--output", "run.trec"]) == 0
+    assert main(["evaluate", "run.trec", "qrels", "--measures", "p@1", "--json"]) == 0
+    found = capsys.readouterr().out.split("run.trec\n")[-1]
+    assert json.loads(found)["measures"]["p@1"]["mean"] == 1
+
+
+@pytest.mark.parametrize("verb", ["fit", "tune"])
+@pytest.mark.parametrize(
+    ("qrels", "ids", "message"),
+    [
+        ("7 0 99 1\n", None, "'99'"),
+        ("77 0 1 1\n", None, "'77'"),
+        ("7 0 1 1\n", ["a", *map(str, range(1, 39)), "a"], "must not repeat a name: got 'a' again"),
+    ],
+)
+def test_wrong_and_repeated_names(tmp_path, monkeypatch, capsys, verb, qrels, ids, message):
+    monkeypatch.chdir(tmp_path)
+    write_vectors(tmp_path / "X.npz", np.eye(40), ids)
+    write_vectors(tmp_path / "Q.npz", np.eye(12, 40))
+    (tmp_path / "qrels").write_text(qrels)
+    words = [verb, "X.npz", "--queries", "Q.npz", "--qrels", "qrels", "--output", "m"]
+    assert main(words) == 2
+    captured = capsys.readouterr()
+    assert captured.err.count("\n") == 1
+    assert message in captured.err
