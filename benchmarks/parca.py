@@ -104,7 +104,7 @@ def main() -> None:
         measure(kind, int(n), int(d), sparse == "1")
         return
     rows = [row(5000, 784, rival=True)]
-    rows += [row(n, 784, rival=n <= 2500) for n in (1250, 2500, 10_000)]
+    rows += [row(n, 784, rival=n <= 2500) for n in (1250, 2500, 10_000, 20_000)]
     rows += [row(5000, d, rival=True) for d in (50, 3000)]
     rows.append(row(5000, 10_000, rival=False, sparse=True))
     header = [

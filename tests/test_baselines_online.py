@@ -5,7 +5,8 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rankspace import ITML, LORETA, OASIS, BilinearMetric, Euclidean, Relevance
-from rankspace._kernels.online import itml_round, oasis
+from rankspace._kernels.online import oasis
+from rankspace._solvers.log_det import LogDetProjections
 from rankspace._solvers.warp_descent import Progress
 from rankspace.baselines_online import draw_triplets, move_against
 
@@ -80,20 +81,32 @@ def plain_itml(V, similar, gamma, u, rounds):
     return A
 
 
-def test_itml_is_its_formula_and_meets_its_constraints(rng):
+@pytest.mark.parametrize(("n_pairs", "d"), [(12, 4), (150, 6), (9, 20)])
+def test_itml_is_its_formula(n_pairs, d, rng):
+    """With one block of pairs, with several, and with fewer pairs than features."""
+    V = rng.normal(size=(n_pairs, d))
+    similar = np.arange(n_pairs) % 2 == 0
+    bounds = np.where(similar, 1.0, 6.0)
+    projections = LogDetProjections(V, similar, bounds, 0.5)
+    for _ in range(3):
+        projections.cycle()
+    expected = plain_itml(V, similar, 0.5, bounds, 3)
+    np.testing.assert_allclose(projections.matrix, expected, atol=1e-10)
+
+
+def test_itml_meets_its_constraints_and_its_duals_are_the_matrix(rng):
     V = rng.normal(size=(12, 4))
     similar = np.arange(12) < 6
-    bounds = np.where(similar, 1.0, 6.0)
-    A, duals, slack = np.eye(4), np.zeros(12), bounds.copy()
-    for _ in range(3):
-        itml_round(V, similar, 1.0, duals, slack, A)
-    np.testing.assert_allclose(A, plain_itml(V, similar, 1.0, bounds, 3), atol=1e-10)
+    projections = LogDetProjections(V, similar, np.where(similar, 1.0, 6.0), 1.0)
     for _ in range(2000):
-        itml_round(V, similar, 1.0, duals, slack, A)
+        projections.cycle()
+    A, slack = projections.matrix, projections.bounds
     distances = np.einsum("ij,jk,ik->i", V, A, V)
     assert (distances[similar] <= slack[similar] + 1e-6).all()
     assert (distances[~similar] >= slack[~similar] - 1e-6).all()
     assert np.linalg.eigvalsh(A).min() > 0
+    signed = np.where(similar, 1, -1) * projections.duals
+    np.testing.assert_allclose(np.linalg.inv(A), np.eye(4) + V.T @ (signed[:, None] * V), rtol=1e-8)
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ LAYERS = [
     {"_base"},
     {"baselines", "baselines_online", "frml", "gmml", "lgmml", "listwise", "mlr", "parca"},
     {"mlr_path", "logistic_parca"},
-    {"_svg", "_page", "_figures", "_displays", "_feature_displays", "plots"},
+    {"_figures", "_drawn", "_svg", "_page", "_displays", "_feature_displays", "plots", "_study"},
     {"_report_parts"},
     {"report"},
     {"_candidates", "tune_report"},

@@ -72,6 +72,24 @@ def test_unit_and_origin_of_the_data_do_not_matter(unit, wine):
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("unit", [1e-6, 1e-3, 1e3, 1e6])
+@pytest.mark.parametrize("kind", ["double", "single", "sparse", "batches"])
+def test_no_unit_overflows_and_all_give_the_same_answer(unit, kind, wine):
+    X, y = wine
+    X = X.astype(np.float32) if kind == "single" else X
+    wrap = scipy.sparse.csr_array if kind == "sparse" else np.asarray
+    options = QUICK | {"solver": "minibatch" if kind == "batches" else "lbfgs"}
+    reference = PARCA(**options).fit(wrap(X), y)
+    with np.errstate(over="raise", invalid="raise", divide="raise"):
+        model = PARCA(**options).fit(wrap(X * X.dtype.type(unit)), y)
+    assert np.isfinite(model.components_).all()
+    close = 0.02 if kind == "single" else 1e-3  # L-BFGS ends a little elsewhere
+    found = unit * model.components_.astype(float)
+    np.testing.assert_allclose(
+        found.T @ found, reference.get_mahalanobis_matrix(), rtol=close, atol=close
+    )
+
+
 @pytest.mark.parametrize("ridge", [0.0, 1e-5, 1e-3, "auto"])
 def test_fewer_points_than_features(ridge, rng):
     """All classes can be collapsed, and yet the map stays finite and of a sensible length."""
@@ -108,9 +126,10 @@ def test_batches_agree_with_all_pairs(digits):
     X, y = digits[:2]
     full = PARCA(**QUICK).fit(X, y)
     part = PARCA(solver="minibatch", batch_size=100, **QUICK).fit(X, y)
-    assert part.loss_ == pytest.approx(full.loss_, abs=0.05)
+    assert part.loss_ == pytest.approx(full.loss_, abs=0.02)
+    assert part.n_iter_ == 50  # a row for ten steps, after the heats of all starts too
     difference = held_out_error(part.components_, digits) - held_out_error(full.components_, digits)
-    assert abs(difference) < 0.02
+    assert abs(difference) < 0.01
 
 
 def test_many_queries_are_taken_in_batches(monkeypatch, wine):

@@ -104,30 +104,37 @@ def test_a_piece_is_the_ranking_error_of_held_out_rows():
     assert n == rows.size
 
 
-def test_curves_times_and_views_in_small(tmp_path):
+def test_curves_and_views_in_small(tmp_path):
     recipe = load_recipe("parca-figure-3")
     methods = [m for m in recipe.content["methods"] if m["label"] in ("PARCA", "LDA", "ITML")]
+    methods[1] = {**methods[1], "n_splits": 1}
     wine = {"label": "Wine", "name": "wine", "skip": ["ITML"]}
     view = {"name": "view", "dataset": "Wine", "ratio": 0.1, "methods": ["PARCA", "LDA"]}
-    content = {
-        **recipe.content,
-        "datasets": [wine],
-        "methods": methods,
-        "views": [view],
-        "timed": ["Wine"],
-    }
+    content = {**recipe.content, "datasets": [wine], "methods": methods, "views": [view]}
     recipe = replace(recipe, content=content).with_options({"n_splits": 2, "ratios": [0.1, 0.2]})
     outcome = reproduce(recipe, tmp_path, n_jobs=1)
-    errors, times = outcome.tables
+    (errors,) = outcome.tables
     assert list(errors.header) == ["method", "10 % (n = 18)", "20 % (n = 36)"]
     assert [row[0] for row in errors.rows] == ["PARCA", "LDA", "ITML"]
     assert all(0 < float(cell.split(" ± ")[0]) < 1 for row in errors.rows[:2] for cell in row[1:])
+    assert [" ± " in row[1] for row in errors.rows] == [True, False, False]
     assert errors.rows[2][1:] == ("–", "–")
-    assert times.rows[2] == ("ITML", "–")
-    assert float(times.rows[0][1]) > 0
     home = tmp_path / "parca-figure-3"
     for name in ("curves", "view"):
         assert (home / f"{name}.svg").read_text().startswith("<?xml")
+
+
+def test_times_in_small(tmp_path):
+    recipe = load_recipe("parca-table-2")
+    assert len(recipe.content["datasets"]) == 11
+    methods = [m for m in recipe.content["methods"] if m["label"] in ("LDA", "Logistic PARCA")]
+    wine = {"label": "Wine", "name": "wine"}
+    recipe = replace(recipe, content={**recipe.content, "datasets": [wine], "methods": methods})
+    (times,) = reproduce(recipe, tmp_path, n_jobs=1).tables
+    assert list(times.header) == ["method", "Wine (18 x 13)"]
+    assert [row[0] for row in times.rows] == ["LDA", "Logistic PARCA"]
+    assert float(times.rows[0][1]) >= 0
+    assert float(times.rows[1][1]) > 0
 
 
 def test_clusters_in_small(tmp_path, monkeypatch):

@@ -11,6 +11,7 @@ import pytest
 from rankspace._page import count, signed, verdict
 from rankspace._svg import Scale, _limits, _ticks, class_marker
 from rankspace.measures import evaluate
+from rankspace.metric import LinearMetric
 from rankspace.ranking import Ranking
 from rankspace.relevance import Relevance
 from rankspace.report import write_report
@@ -157,8 +158,8 @@ def test_the_shown_query_may_be_one_left_out(given, target):
 
 def test_no_outside_resources(given, target):
     text = write_report(target, **given).read_text(encoding="utf-8")
-    assert not re.search(r"https?:|//[a-z]|@import|url\(", text)
-    links = re.findall(r"(?:src|href)=\"([^\"]*)\"", text)
+    assert not re.search(r"https?:|//[a-z]|@import|url\((?!#)", text)
+    links = re.findall(r"(?:src|href)=\"([^#\"][^\"]*)\"", text)
     assert links == ["data:,"]
 
 
@@ -183,6 +184,72 @@ def test_large_input_is_thinned_and_says_so(target):
     assert "Drawn are 2,000 of 2,500 queries" in text
     assert "Drawn are 2,000 of 2,500 points" in text
     assert target.stat().st_size < 1_500_000
+
+
+# ---------------------------------------------------------------------- drawn by displays
+
+
+@pytest.fixture
+def plainly(monkeypatch):
+    """As if matplotlib were not installed."""
+    monkeypatch.setattr("rankspace.report.can_draw", lambda: False)
+
+
+def drawn(text):
+    """Pictures that displays drew, by the word before their ids."""
+    pictures = re.findall(r'<svg class="drawn".*?</svg>', text, re.DOTALL)
+    return {re.search(r'id="(\w+)-', picture)[1]: picture for picture in pictures}
+
+
+def test_displays_draw_gains_views_and_spectrum(given, target):
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    page = outline(write_report(target, **given, metric=LinearMetric(np.diag([9.0, 1, 0.1]))))
+    text = target.read_text(encoding="utf-8")
+    pictures = drawn(text)
+    assert list(pictures) == ["gains", "before", "after", "spectrum"]
+    assert len(page.ids) == len(set(page.ids))
+    for picture in pictures.values():
+        named = set(re.findall(r' id="([^"]*)"', picture))
+        assert set(re.findall(r'href="#([^"]*)"', picture)) <= named
+        assert not re.search(r"#[0-9a-f]{6}|<style|DejaVu", picture.replace("#808080", ""))
+    assert pictures["before"].count("<use ") == 40
+    assert [pictures["after"].count(f"point k{k}") for k in range(4)] == [1, 1, 1, 0]
+    counts = [
+        f"{(np.sign(given['after'].values['map'] - given['before'].values['map']) == sign).sum()}"
+        for sign in (1, -1)
+    ]
+    assert f"{counts[0]} better, {counts[1]} worse" in pictures["gains"]
+    assert "1 direction of 3 holds 95 % of the metric" in text
+    assert "1 direction holds 95%" in pictures["spectrum"]
+
+
+def test_views_tell_their_ranking_error(given, target):
+    for extra in ({}, {"before": evaluate(given["rankings"][0], given["relevance"], "map")}):
+        text = write_report(target, **given | extra).read_text(encoding="utf-8")
+        for name in ("before", "after"):
+            error = given[name].means.get("ranking-error")
+            assert f"<figcaption>{name}: ranking error {error:.3f}</figcaption>" in text
+
+
+def test_names_that_matplotlib_would_read_as_formulas(given, target):
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    write_report(target, **given | {"names": ("$\\frac", "a $x$ \ud800 語")})
+    outline(target)
+    for report in (given["before"], given["after"]):
+        report.values.update({"$\\frac\x00": report.values.pop("map")})
+        report.values.pop("ndcg@10")
+        report.values.pop("ranking-error")
+    write_report(target, **given)
+    assert "gain in $\\frac?</text>" in target.read_text(encoding="utf-8")
+
+
+def test_without_matplotlib_pictures_are_plain(given, target, plainly):
+    page = outline(write_report(target, **given, metric=LinearMetric(np.diag([9.0, 1]))))
+    text = target.read_text(encoding="utf-8")
+    assert drawn(text) == {}
+    assert "of 2 hold" in text
+    assert page.count("figure") == 4
+    assert text.count('class="point k0') == 2
 
 
 # ---------------------------------------------------------------------- verdicts

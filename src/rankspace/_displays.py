@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ._figures import axes, figure
+from ._figures import BETTER, COLOURS, SHAPES, WORSE, axes, class_look, figure
 from .measures import evaluate
 from .relevance import Relevance
 from .results import Report, compare
@@ -113,25 +113,20 @@ def plane(points: np.ndarray) -> np.ndarray:
 
 
 def draw_points(ax: Any, points: Any, labels: Any) -> None:
-    """Points of the plane in the colours of their classes, both axes in one scale."""
+    """Points of the plane in the colours and shapes of their classes, both axes in one scale."""
     points, labels = np.asarray(points, dtype=float), np.asarray(labels)
-    classes = np.unique(labels)
-    colours = _colours(classes.size)
     half = np.ptp(points, axis=0).max() / 2 or 1.0
     middle = (points.min(axis=0) + points.max(axis=0)) / 2
-    for label, colour in zip(classes, colours, strict=True):
-        own = points[labels == label]
-        ax.plot(*own.T, ".", markersize=3, label=str(label), color=colour)
+    for code, label in enumerate(np.unique(labels)):
+        colour, shape = class_look(code)
+        (dots,) = ax.plot(
+            *points[labels == label].T, SHAPES[shape], markersize=3.5, label=str(label),
+            color=COLOURS[colour], markeredgewidth=1.5 if SHAPES[shape] in "_|" else 0.0,
+        )  # fmt: skip
+        dots.set_gid(f"class {code}")
     ax.set(xticks=[], yticks=[], aspect="equal")
     ax.set(xlim=middle[0] + 1.1 * half * np.array([-1, 1]))
     ax.set(ylim=middle[1] + 1.1 * half * np.array([-1, 1]))
-
-
-def _colours(n: int) -> list[Any]:
-    import matplotlib
-
-    table = matplotlib.colormaps["tab10" if n <= 10 else "tab20" if n <= 20 else "hsv"]
-    return [table(i if n <= 20 else i / n) for i in range(n)]
 
 
 class LearningCurveDisplay:
@@ -276,8 +271,9 @@ class GainsDisplay:
         self.ax_ = axes(ax)
         self.figure_ = self.ax_.figure
         self.n_better_, self.n_worse_ = int(np.sum(self.gains > 0)), int(np.sum(self.gains < 0))
-        colours = np.where(self.gains < 0, "tab:orange", "tab:blue")
-        self.ax_.bar(np.arange(self.gains.size), self.gains, width=1.0, color=colours)
+        edges = np.arange(self.gains.size + 1)
+        self.ax_.stairs(np.maximum(self.gains, 0), edges, fill=True, color=BETTER)
+        self.ax_.stairs(np.minimum(self.gains, 0), edges, fill=True, color=WORSE)
         self.ax_.set(xlabel="queries, largest gain first", ylabel=f"gain in {self.measure}")
         self.ax_.set_title(f"{self.n_better_} better, {self.n_worse_} worse")
         return self

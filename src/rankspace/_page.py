@@ -6,7 +6,8 @@ import html
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from ._svg import N_COLOURS, bar_pair
+from ._figures import COLOURS
+from ._svg import bar_pair
 from .results import Comparison, Report
 
 # Significance level of the words "beyond chance".
@@ -261,9 +262,7 @@ _LIGHT = """
 --page:#f6f7f9;--card:#fff;--ink:#1b2330;--soft:#566072;--line:#dfe3ea;--grid:#e9ecf1;
 --good:#0069a8;--good-tint:#e4f1fa;--bad:#b84a00;--bad-tint:#fdeee3;--flat:#697386;
 --flat-tint:#eceff3;
---c0:#0072b2;--c1:#d55e00;--c2:#009e73;--c3:#cc79a7;--c4:#d99400;--c5:#3fa6e0;--c6:#882255;
---c7:#8a8a26;--c8:#4b3fae;--c9:#5d6470;
-"""
+""" + "".join(f"--c{i}:{colour};" for i, colour in enumerate(COLOURS))
 _DARK = """
 --page:#11151c;--card:#1a202a;--ink:#e8ecf2;--soft:#a3adbd;--line:#303948;--grid:#29313e;
 --good:#63b8f0;--good-tint:#17324a;--bad:#f59a5e;--bad-tint:#432a1a;--flat:#9aa5b6;
@@ -274,7 +273,7 @@ _DARK = """
 _STYLE = (
     f":root{{color-scheme:light dark;{_LIGHT}}}"
     f"@media screen and (prefers-color-scheme:dark){{:root{{{_DARK}}}}}"
-    + "".join(f".c{i}{{fill:var(--c{i})}}" for i in range(N_COLOURS))
+    + "".join(f".c{i}{{fill:var(--c{i})}}" for i in range(len(COLOURS)))
     + """
 *{box-sizing:border-box}
 html{-webkit-text-size-adjust:100%}
@@ -284,8 +283,7 @@ header,main,footer{max-width:1080px;margin:0 auto;padding:0 24px}
 header{padding-top:44px}
 h1,h2,h3{line-height:1.2;margin:0;overflow-wrap:anywhere;text-wrap:balance}
 h1{font-size:clamp(1.6rem,1.2rem + 2vw,2.3rem);letter-spacing:-.015em}
-h2{font-size:1.25rem}
-h3{font-size:1rem}
+h2{font-size:1.25rem}h3{font-size:1rem}
 p{margin:.5em 0;max-width:76ch;overflow-wrap:anywhere}
 .soft{color:var(--soft);font-size:.9rem}
 .badge{display:inline-block;margin:16px 0 2px;padding:3px 12px;border-radius:99px;
@@ -325,18 +323,17 @@ td b.worse{color:var(--bad)}
 .pair>*{min-width:0}
 figure{margin:0}
 figure svg{display:block;width:100%;height:auto}
+.narrow{max-width:620px}
 figcaption{font-size:.95rem;font-weight:600;margin-bottom:6px;overflow-wrap:anywhere}
 .counts{display:flex;flex-wrap:wrap;gap:6px 22px;list-style:none;padding:0;margin:10px 0 0}
 .counts li{display:flex;align-items:center;gap:7px}
 .key{width:15px;height:15px;flex:none}
-.grid{stroke:var(--grid)}
-.zero{stroke:var(--soft)}
+.grid{stroke:var(--grid)}.zero{stroke:var(--soft)}
 .diagonal{stroke:var(--soft);stroke-dasharray:5 4}
 .frame{fill:none;stroke:var(--line)}
 .tick{fill:var(--soft);font-size:12px}
 .axis{fill:var(--soft);font-size:13px}
-.mid{text-anchor:middle}
-.end{text-anchor:end}
+.mid{text-anchor:middle}.end{text-anchor:end}
 svg .better{fill:var(--good)}
 svg .worse{fill:var(--bad)}
 svg .equal{fill:var(--flat)}

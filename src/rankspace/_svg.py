@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-N_COLOURS = 10
+from ._figures import class_look
 
 # More marks than this make a page slow and a picture no clearer.
 MOST_MARKS = 2_000
@@ -50,8 +50,9 @@ class Frame(NamedTuple):
 
 
 def class_marker(code: int) -> tuple[int, str]:
-    """Colour number and shape of a class; the first hundred pairs all differ."""
-    return code % N_COLOURS, _MARKERS[(code + code // N_COLOURS) % len(_MARKERS)]
+    """Colour number and outline of a class."""
+    colour, shape = class_look(code)
+    return colour, _MARKERS[shape]
 
 
 def marker_key(code: int) -> str:
@@ -86,25 +87,9 @@ def subset_note(n: int, nouns: str) -> str:
     return f" Drawn are {MOST_MARKS:,} of {n:,} {nouns}, a random subset with a fixed seed."
 
 
-def _figure(caption: str, picture: str) -> str:
+def captioned(caption: str, picture: str) -> str:
+    """A picture under a caption."""
     return f"<figure><figcaption>{escape(caption)}</figcaption>{picture}</figure>"
-
-
-def query_figures(
-    values: Sequence[np.ndarray], gains: np.ndarray, labels: Sequence[str],
-    names: tuple[str, str], measure: str, smaller_is_better: bool,
-) -> str:  # fmt: skip
-    """A measure query by query: before against after, and the gains in order of size."""
-    told = (
-        f"{(gains > 0).sum():,} better, {(gains == 0).sum():,} equal, {(gains < 0).sum():,} worse"
-    )
-    gain = f"Reduction of {measure}" if smaller_is_better else f"Gain in {measure}"
-    dots = scatter(values, gains, labels, names, measure, f"{measure} of each query: {told}")
-    bars = gain_chart(gains, gain, f"{gain} of each query, sorted: {told}")
-    return (
-        f'<div class="pair">{_figure(f"{names[0]} against {names[1]}", dots)}'
-        f"{_figure(f'{gain}, sorted', bars)}</div>"
-    )
 
 
 def scatter(
@@ -195,23 +180,6 @@ def class_codes(labels: np.ndarray | None, n: int) -> tuple[list[object], np.nda
         return [], np.zeros(n, dtype=np.int64)
     classes, codes = np.unique(np.asarray(labels), return_inverse=True)
     return classes.tolist(), codes
-
-
-def class_figures(
-    points: Sequence[np.ndarray], codes: np.ndarray, classes: Sequence[object],
-    names: tuple[str, str],
-) -> str:  # fmt: skip
-    """Both views of the same points side by side, under one legend."""
-    drawn = subset(codes.size)
-    figures = "".join(
-        _figure(name, cloud(view[drawn], codes[drawn], f"Map of {drawn.size:,} points, {name}"))
-        for name, view in zip(names, points, strict=True)
-    )
-    return (
-        '<p class="soft">The same points in both pictures; each picture has its own scale.'
-        f"{subset_note(codes.size, 'points')}</p>{class_legend(classes)}"
-        f'<div class="pair">{figures}</div>'
-    )
 
 
 def class_legend(classes: Sequence[object]) -> str:

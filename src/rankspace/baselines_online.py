@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state, check_scalar
 
 from ._base import BaseRanker
 from ._solvers.factors import DenseFactor, Points
+from ._solvers.log_det import LogDetProjections
 from ._solvers.riemannian import DAMPING, relative_change, second_order
 from ._solvers.warp import sampling_of
 from ._solvers.warp_descent import Progress, distance, squared_norm, step_length
@@ -258,7 +259,8 @@ class ITML(BaseRanker):
 
     Notes
     -----
-    Costs O(n_pairs n_features^2) a round.
+    Costs O(n_pairs r^2) a round, r the dimension of the span of the pairs: less than the number
+    of items, and at most that of features.
 
     References
     ----------
@@ -312,8 +314,6 @@ class ITML(BaseRanker):
 
     def _project(self, V: np.ndarray, similar: np.ndarray) -> np.ndarray:
         """Cycle through the constraints until the dual variables stand still."""
-        from ._kernels.online import itml_round
-
         squares = np.einsum("ij,ij->i", V, V)
         kept = squares > 0
         if not kept.any():
@@ -321,10 +321,9 @@ class ITML(BaseRanker):
         V, similar, squares = V[kept], similar[kept], squares[kept]
         near, far = np.percentile(squares, (5, 95))
         bounds = np.where(similar, max(near, 1e-12 * far), far)
-        W, duals = np.eye(V.shape[1]), np.zeros(len(V))
+        projections = LogDetProjections(V, similar, bounds, float(self.gamma))
         for n_iter in range(1, self.max_iter + 1):
             self.n_iter_ = n_iter
-            change = itml_round(V, similar, float(self.gamma), duals, bounds, W)
-            if change <= self.tol * np.abs(duals).sum():
+            if projections.cycle() <= self.tol * np.abs(projections.duals).sum():
                 break
-        return W
+        return projections.matrix

@@ -128,7 +128,7 @@ class LogisticPARCA(ComponentLearner):
             lambda start, max_iter: self._descend(penalised, start, relevance.n_queries, max_iter),
             self.max_iter,
         )
-        self._record(start, found, scale)
+        self._record(start, found, scale, relevance.n_queries)
         B = found.parameters
         self.membership_ = memberships(B).astype(X.dtype)
         self.cluster_of_feature_ = np.argmax(B, axis=0)

@@ -52,11 +52,14 @@ class ComponentLearner(BaseRanker):
         points = scaled_points(X, relevance, queries, scaling)
         return MapLoss(points, relevance), scaling.scale
 
+    def _in_batches(self, n_queries: int) -> bool:
+        """Whether steps take some of the queries only."""
+        return self.solver == "minibatch" or (
+            self.solver == "auto" and n_queries > MOST_FOR_ALL_PAIRS
+        )
+
     def _descend(self, loss: Loss, start: np.ndarray, n_queries: int, max_iter: int) -> Descent:
-        solver = self.solver
-        if solver == "auto":
-            solver = "lbfgs" if n_queries <= MOST_FOR_ALL_PAIRS else "minibatch"
-        if solver == "lbfgs":
+        if not self._in_batches(n_queries):
             return descend(loss, start, tol=self.tol, max_iter=max_iter)
         return descend_in_batches(
             loss, start, n_queries, batch_size=self.batch_size, max_iter=max_iter, seed=self._seed
@@ -79,8 +82,8 @@ class ComponentLearner(BaseRanker):
 
         return trial
 
-    def _record(self, start: str, found: Descent, scale: float) -> None:
-        if not found.converged:
+    def _record(self, start: str, found: Descent, scale: float, n_queries: int) -> None:
+        if not found.converged and not self._in_batches(n_queries):
             warnings.warn(
                 f"{type(self).__name__} stopped after {self.max_iter} steps while its loss still "
                 f"fell by more than tol={self.tol}. Raise max_iter or tol.",
@@ -208,7 +211,7 @@ class PARCA(ComponentLearner):
             lambda start, max_iter: self._descend(ridged, start, relevance.n_queries, max_iter),
             self.max_iter,
         )
-        self._record(start, found, scale)
+        self._record(start, found, scale, relevance.n_queries)
         if found.loss > FLAT:
             warnings.warn(
                 f"PARCA found nothing better than mapping all points to one: its loss is "

@@ -9,7 +9,7 @@ import numpy as np
 
 from ._displays import GainsDisplay, LearningCurveDisplay, SpaceDisplay, draw_points
 from ._feature_displays import PixelClustersDisplay, TopicsDisplay
-from ._figures import axes, figure
+from ._figures import COLOURS, axes, figure
 from .metric import LinearMetric
 
 __all__ = [
@@ -169,11 +169,13 @@ class SpectrumDisplay:
         self.n_directions_ = n_directions(self.spectrum, self.mass)
         share = self.spectrum / (self.spectrum.sum() or 1.0)
         numbers = np.arange(1, share.size + 1)
-        self.ax_.bar(numbers, share, label="share of a direction")
-        self.ax_.plot(numbers, np.cumsum(share), "k.-", label="share of all up to it")
+        self.ax_.bar(numbers, share, color=COLOURS[0], label="share of a direction")
+        sums = np.cumsum(share)
+        self.ax_.plot(numbers, sums, ".-", color=COLOURS[9], label="share of all up to it")
         self.ax_.axvline(self.n_directions_ + 0.5, color="grey", linestyle=":")
         self.ax_.set(xlabel="direction", ylabel="share of tr(W)", ylim=(0, 1.05))
-        self.ax_.set_title(f"{self.n_directions_} directions hold {self.mass:.0%}")
+        hold = "direction holds" if self.n_directions_ == 1 else "directions hold"
+        self.ax_.set_title(f"{self.n_directions_} {hold} {self.mass:.0%}")
         self.ax_.legend()
         return self
 

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
 from . import __version__, _page, _svg
+from ._displays import GainsDisplay, SpaceDisplay
+from ._drawn import can_draw, inline, plain
 from ._files import write_text
 from ._page import count, measure_label, number, section, signed, text
 from ._report_parts import extremes_section, groups_section, methods_section
+from ._study import Study, study_of
 from ._text import PathLike
 from .measures import list_of, new_items
+from .metric import LinearMetric
+from .plots import SpectrumDisplay, n_directions
 from .ranking import Ranking
 from .relevance import Relevance
-from .results import Comparison, Report, compare, same_queries
+from .results import Report
 
 Describe = Callable[[int], str]
 
@@ -34,6 +38,7 @@ def write_report(
     relevance: Relevance,
     views: tuple[np.ndarray, np.ndarray] | None = None,
     view_labels: np.ndarray | None = None,
+    metric: LinearMetric | None = None,
     describe_item: Describe | None = None,
     describe_query: Describe | None = None,
     example: int | None = None,
@@ -46,8 +51,10 @@ def write_report(
     """Write a page that compares two rankings of the same held-out queries.
 
     The page is one file without scripts or outside resources: a verdict in plain words, all
-    measures with intervals and tests, the first measure query by query, views of the points, and
-    the list of one query before and after. Equal input gives an equal file.
+    measures with intervals and tests, the first measure query by query, views of the points, the
+    spectrum of the metric, and the list of one query before and after. With matplotlib (extra
+    ``plot``) the displays of `rankspace.plots` draw gains, views and spectrum; without it gains and
+    views are plainer, and the spectrum is a sentence. Equal input gives an equal file.
 
     Parameters
     ----------
@@ -67,6 +74,8 @@ def write_report(
         Places of held-out points in the plane, before and after.
     view_labels : ndarray of shape (n_points,), optional
         Class of each point.
+    metric : LinearMetric, optional
+        What was learned; the shares of its directions are shown.
     describe_item, describe_query : callable, optional
         Text for a row of ``X`` and for a query, by number. It is shown as text, never as HTML.
     example : int, optional
@@ -102,7 +111,7 @@ def write_report(
     ...     page.read_text(encoding="utf-8")[:15]
     '<!DOCTYPE html>'
     """
-    study = _study(before, after, names, rankings, relevance)
+    study = study_of(before, after, names, rankings, relevance)
     lists = _Lists(study, n_listed, describe_item, describe_query)
     measures = _page.measures_table(*study.reports, study.comparison, study.names)
     sections = [
@@ -115,107 +124,18 @@ def write_report(
     if views is not None:
         points = _svg.check_views(views, view_labels)
         classes, codes = _svg.class_codes(view_labels, points[0].shape[0])
-        body = _svg.class_figures(points, codes, classes, study.names)
-        sections.append(section("views", "Held-out points", body))
+        sections.append(_views_section(study, points, codes, classes))
         style = _svg.class_style(classes)
-    sections += [_example_section(lists, example), extremes_section(lists, n_extremes)]
+    sections += [
+        _spectrum_section(metric),
+        _example_section(lists, example),
+        extremes_section(lists, n_extremes),
+    ]
     foot = _foot(study, (before, after), notes)
     return write_text(path, _page.page(title, _head(title, study), sections, foot, style))
 
 
-@dataclass(frozen=True, eq=False)
-class _Study:
-    """Two reports cut to the queries that both count, and what they were made from."""
-
-    before: Report
-    after: Report
-    names: tuple[str, str]
-    rankings: tuple[Ranking, Ranking]
-    relevance: Relevance
-
-    @property
-    def reports(self) -> tuple[Report, Report]:
-        return self.before, self.after
-
-    @cached_property
-    def comparison(self) -> Comparison:
-        return compare(self.before, self.after)
-
-    @property
-    def measure(self) -> str:
-        """The measure that leads the page."""
-        return next(iter(self.before.values))
-
-    @property
-    def smaller_is_better(self) -> bool:
-        return self.measure in self.before.smaller_is_better
-
-    @cached_property
-    def gains(self) -> np.ndarray:
-        """Gain of each query in the first measure, above 0 for better, NaN if left out."""
-        change = self.after.values[self.measure] - self.before.values[self.measure]
-        # Sums in another order differ in the last bits; that is no gain.
-        change = np.where(np.abs(change) < 1e-9, 0.0, change)
-        return 0.0 - change if self.smaller_is_better else change
-
-    @cached_property
-    def counted(self) -> np.ndarray:
-        """The queries that count for the first measure."""
-        return np.flatnonzero(np.isfinite(self.gains))
-
-    @property
-    def outcomes(self) -> dict[str, int]:
-        signs = np.sign(self.gains[self.counted])
-        kinds = (("better", 1), ("equal", 0), ("worse", -1))
-        return {kind: int((signs == sign).sum()) for kind, sign in kinds}
-
-    def query_name(self, query: int) -> str:
-        ids = self.relevance.query_ids
-        return str(query if ids is None else ids[query])
-
-
-def _study(
-    before: Report, after: Report, names: tuple[str, str], rankings: tuple[Ranking, Ranking],
-    relevance: Relevance,
-) -> _Study:  # fmt: skip
-    """Check that all parts belong together, and pair the reports query by query."""
-    ours, theirs = before.query_ids, relevance.query_ids
-    same_ids = ours is None or theirs is None or np.array_equal(ours, theirs)
-    if before.n_queries != relevance.n_queries or not same_ids:
-        raise ValueError(
-            f"the reports must be of the queries of relevance, in their order: got "
-            f"{before.n_queries} and {relevance.n_queries} queries"
-            + ("." if same_ids else " with other query_ids.")
-            + " Make them with evaluate(ranking, relevance)."
-        )
-    for what, given in (("names", names), ("rankings", rankings)):
-        if len(given) != 2:
-            raise ValueError(f"{what} must be two, before and after: got {len(given)}.")
-    return _Study(*_paired(before, after), (str(names[0]), str(names[1])), rankings, relevance)
-
-
-def _paired(before: Report, after: Report) -> tuple[Report, Report]:
-    """Both reports in the order of the first, with NaN where either leaves a query out."""
-    order = same_queries(before, after)
-    values: tuple[dict[str, np.ndarray], dict[str, np.ndarray]] = ({}, {})
-    for name in (name for name in before.values if name in after.values):
-        a, b = before.values[name], after.values[name][order]
-        missing = np.isnan(a) | np.isnan(b)
-        if not missing.all():
-            values[0][name] = np.where(missing, np.nan, a)
-            values[1][name] = np.where(missing, np.nan, b)
-    if not values[0]:
-        raise ValueError(
-            "the reports must share a measure that counts a query: got "
-            f"{', '.join(before.values)} and {', '.join(after.values)}."
-        )
-    first, second = (
-        Report(v, before.smaller_is_better, before.query_ids, before.weights) for v in values
-    )
-    return first, second
-
-
-def _clear_query(study: _Study, lists: _Lists) -> int:
+def _clear_query(study: Study, lists: _Lists) -> int:
     """Of the queries near the 90th percentile of gains, the one whose shown lists differ most."""
     order = study.counted[np.argsort(study.gains[study.counted], kind="stable")]
     near = order[round(0.85 * (order.size - 1)) : round(0.95 * (order.size - 1)) + 1]
@@ -223,7 +143,7 @@ def _clear_query(study: _Study, lists: _Lists) -> int:
     return int(near[int(np.argmax(differences))])
 
 
-def _head(title: str, study: _Study) -> str:
+def _head(title: str, study: Study) -> str:
     found = _page.verdict(study.measure, study.comparison, study.names)
     sign = {"better": "▲", "equal": "■", "worse": "▼"}[found.kind]
     return (
@@ -233,7 +153,7 @@ def _head(title: str, study: _Study) -> str:
     )
 
 
-def _tiles(study: _Study) -> str:
+def _tiles(study: Study) -> str:
     name, label = study.measure, measure_label(study.measure)
     numbers, outcomes = study.comparison, study.outcomes
     shown = [
@@ -247,14 +167,20 @@ def _tiles(study: _Study) -> str:
     return _page.tiles(shown)
 
 
-def _queries_section(study: _Study) -> str:
+def _queries_section(study: Study) -> str:
     label, n = measure_label(study.measure), study.counted.size
     drawn = study.counted[_svg.subset(n)]
-    body = _svg.query_figures(
+    dots = _svg.scatter(
         [report.values[study.measure][drawn] for report in study.reports], study.gains[drawn],
-        [f"query {study.query_name(query)}" for query in drawn.tolist()],
-        study.names, label, study.smaller_is_better,
+        [f"query {study.query_name(query)}" for query in drawn.tolist()], study.names, label,
+        f"{label} of each query, {study.names[0]} against {study.names[1]}",
     )  # fmt: skip
+    gain = f"Reduction of {label}" if study.smaller_is_better else f"Gain in {label}"
+    bars = _gains(study, f"{gain} of each query, sorted: {_outcomes(study)}", gain)
+    pair = (
+        f'<div class="pair">{_svg.captioned(f"{study.names[0]} against {study.names[1]}", dots)}'
+        f"{_svg.captioned(f'{gain}, sorted', bars)}</div>"
+    )
     keys = "".join(
         f"<li>{_svg.outcome_key(kind)}<span><b>{n_so:,}</b> {kind}</span></li>"
         for kind, n_so in study.outcomes.items()
@@ -265,7 +191,62 @@ def _queries_section(study: _Study) -> str:
         f"{text(study.names[1])}.{_svg.subset_note(n, 'queries')}"
     )
     lead = f'<p class="soft">{lead}</p><ul class="counts">{keys}</ul>'
-    return section("queries", f"{text(label)} query by query", lead + body)
+    return section("queries", f"{text(label)} query by query", lead + pair)
+
+
+def _outcomes(study: Study) -> str:
+    return ", ".join(f"{n:,} {kind}" for kind, n in study.outcomes.items())
+
+
+def _gains(study: Study, description: str, gain: str) -> str:
+    """The gains of all queries that count, in order of size."""
+    gains = study.gains[study.counted]
+    if not can_draw():
+        return _svg.gain_chart(gains[_svg.subset(gains.size)], gain, description)
+    display = GainsDisplay(gains, measure=plain(measure_label(study.measure)))
+    return inline(lambda: display.plot().figure_, "gains", description)
+
+
+def _views_section(
+    study: Study, points: Sequence[np.ndarray], codes: np.ndarray, classes: Sequence[object]
+) -> str:
+    """The same points before and after, each view with its ranking error."""
+    drawn, figures = _svg.subset(codes.size), []
+    sides = zip(("before", "after"), study.names, points, study.ranking_errors, strict=True)
+    for side, name, view, error in sides:
+        told = f"{name}: ranking error {number(error)}" if np.isfinite(error) else name
+        picture = _view(side, f"Map of {drawn.size:,} points, {told}", view[drawn], codes[drawn])
+        figures.append(_svg.captioned(told, picture))
+    body = (
+        '<p class="soft">The same points in both pictures; each picture has its own scale. The '
+        "ranking error is 0 for a perfect order of all items and 1 for chance."
+        f"{_svg.subset_note(codes.size, 'points')}</p>{_svg.class_legend(classes)}"
+        f'<div class="pair">{"".join(figures)}</div>'
+    )
+    return section("views", "Held-out points", body)
+
+
+def _view(side: str, description: str, points: np.ndarray, codes: np.ndarray) -> str:
+    if not can_draw():
+        return _svg.cloud(points, codes, description)
+    display = SpaceDisplay({"": points}, codes)
+    return inline(lambda: display.plot().figure_, side, description)
+
+
+def _spectrum_section(metric: LinearMetric | None) -> str:
+    if metric is None:
+        return ""
+    n = n_directions(metric.spectrum)
+    told = (
+        f"{count(n, 'direction')} of {len(metric.spectrum):,} {'holds' if n == 1 else 'hold'} 95 % "
+        "of the metric: the fewer, the shorter the vectors that rank about as well."
+    )
+    body = f'<p class="soft">{told}</p>'
+    if can_draw():
+        display = SpectrumDisplay(metric.spectrum)
+        picture = inline(lambda: display.plot().figure_, "spectrum", told)
+        body += f'<figure class="narrow">{picture}</figure>'
+    return section("spectrum", "What the metric is made of", body)
 
 
 # ---------------------------------------------------------------------- one query, and the foot
@@ -275,7 +256,7 @@ def _queries_section(study: _Study) -> str:
 class _Lists:
     """The lists of single queries, and the words for what stands in them."""
 
-    study: _Study
+    study: Study
     n_listed: int
     describe_item: Describe | None
     describe_query: Describe | None
@@ -362,7 +343,7 @@ def _example_section(lists: _Lists, example: int | None) -> str:
     return section("example", "One query, before and after", body)
 
 
-def _reason(study: _Study, query: int, chosen: bool) -> str:
+def _reason(study: Study, query: int, chosen: bool) -> str:
     if chosen:
         return "This query was chosen by whoever made the page; it need not be typical."
     clear = "It shows a clear gain, not the average one."
@@ -373,7 +354,7 @@ def _reason(study: _Study, query: int, chosen: bool) -> str:
     ) + (clear if study.gains[query] > 0 else "Even so it gains nothing.")
 
 
-def _foot(study: _Study, given: tuple[Report, Report], notes: Sequence[str]) -> str:
+def _foot(study: Study, given: tuple[Report, Report], notes: Sequence[str]) -> str:
     how = (
         "Intervals are bootstrapped over queries; p-values come from a paired randomisation test, "
         "each measure on its own."
@@ -382,7 +363,7 @@ def _foot(study: _Study, given: tuple[Report, Report], notes: Sequence[str]) -> 
     return f"<h2>Notes</h2><ul>{items}</ul><p>Made with rankspace {text(__version__)}.</p>"
 
 
-def _left_out(study: _Study, given: tuple[Report, Report]) -> list[str]:
+def _left_out(study: Study, given: tuple[Report, Report]) -> list[str]:
     """How many queries each measure leaves out, and which measures had to be left out."""
     of_all = f"of {count(study.relevance.n_queries, 'query')} left out"
     counts = study.before.left_out

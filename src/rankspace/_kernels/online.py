@@ -34,30 +34,26 @@ def oasis(Q, X, queries, pos, neg, C, M):
 
 
 @njit(cache=True, nogil=True)
-def itml_round(V, similar, gamma, duals, bounds, A):
+def project_in_turn(inner, signs, gamma, duals, bounds):
     """Project on each constraint in turn, in place; returns the sum of the changes of the duals.
 
-    V: (n, d) differences of pairs; similar: whether they are to be near; bounds: their slack
-    distances.
+    inner: (n, n) inner products of the differences of pairs; signs: 1 for pairs that are to be
+    near, -1 for others; bounds: their slack distances.
     """
-    d, change = A.shape[0], 0.0
-    mapped = np.empty(d)
-    for i in range(V.shape[0]):
-        distance = 0.0
-        for e in range(d):
-            mapped[e] = 0.0
-            for f in range(d):
-                mapped[e] += A[e, f] * V[i, f]
-            distance += mapped[e] * V[i, e]
+    n, change = signs.size, 0.0
+    column = np.empty(n)
+    for i in range(n):
+        distance = inner[i, i]
         if distance <= 0.0:
             continue
-        sign = 1.0 if similar[i] else -1.0
-        alpha = min(duals[i], sign / 2.0 * (1.0 / distance - gamma / bounds[i]))
-        beta = sign * alpha / (1.0 - sign * alpha * distance)
-        bounds[i] = gamma * bounds[i] / (gamma + sign * alpha * bounds[i])
+        alpha = min(duals[i], signs[i] / 2.0 * (1.0 / distance - gamma / bounds[i]))
+        beta = signs[i] * alpha / (1.0 - signs[i] * alpha * distance)
+        bounds[i] = gamma * bounds[i] / (gamma + signs[i] * alpha * bounds[i])
         duals[i] -= alpha
         change += abs(alpha)
-        for e in range(d):
-            for f in range(d):
-                A[e, f] += beta * mapped[e] * mapped[f]
+        column[:] = inner[i]
+        for e in range(n):
+            step = beta * column[e]
+            for f in range(n):
+                inner[e, f] += step * column[f]
     return change

@@ -24,7 +24,10 @@ EVERY = 10  # steps between two rows of the record
 def descend_in_batches(
     loss: Loss, start: np.ndarray, n_queries: int, *, batch_size: int, max_iter: int, seed: int
 ) -> Descent:
-    """Adam over batches of queries, with the mean of the last steps as its answer."""
+    """Adam over batches of queries, with the mean of the last steps as its answer.
+
+    It takes all the steps it is given, and never says that it stood still.
+    """
     random = np.random.default_rng(seed)
     batches = _batches(n_queries, min(batch_size, n_queries), random)
     parameters, mean, losses = start.copy(), np.zeros_like(start), []
@@ -45,7 +48,7 @@ def descend_in_batches(
         if step % EVERY == 0 or step == max_iter:
             losses.append(float(running))
     judges = random.permutation(n_queries)[:JUDGING]
-    return Descent(mean, loss.value_and_gradient(mean, np.sort(judges))[0], losses, True)
+    return Descent(mean, loss.value_and_gradient(mean, np.sort(judges))[0], losses, False)
 
 
 def _mean_of_exponentials(running: float, value: float) -> float:

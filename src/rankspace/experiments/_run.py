@@ -21,7 +21,7 @@ from ._recipe import Recipe, load_recipe
 
 PROTOCOLS = (
     "by_example", "clusters", "counts", "embeddings", "knn", "matching", "noise", "ratios",
-    "retrieval", "timing", "toy", "trees", "warp_loss",
+    "retrieval", "times", "timing", "toy", "trees", "warp_loss",
 )  # fmt: skip
 PACKAGES = ("rankspace", "numpy", "scipy", "scikit-learn", "numba")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -29,21 +28,21 @@ NCA_STARTS = ("lda", "pca", "random")
 
 
 def run(recipe: Recipe, jobs: Jobs) -> Outcome:
-    """Curves of all methods on all data sets at hand, running times, and views."""
+    """Curves of all methods on all data sets at hand, and views."""
     sets, notes = at_hand(recipe.content["datasets"])
     methods, options = recipe.content["methods"], recipe.options
     runs = [
         (data, method, ratio, split)
         for data, method in itertools.product(sets, methods)
         if method["label"] not in data.get("skip", [])
-        for ratio, split in itertools.product(options["ratios"], range(_n_splits(data, options)))
+        for ratio in options["ratios"]
+        for split in range(_n_splits(options, data, method))
     ]
-    pieces = [(core(d), m, r, s, options["n_queries"]) for d, m, r, s in runs]
+    pieces = [(core(d), how(m), r, s, options["n_queries"]) for d, m, r, s in runs]
     found: dict[tuple[str, str], list[Any]] = {}
     for (data, method, *_), result in zip(runs, jobs.map(one_piece, pieces), strict=True):
         found.setdefault((data["label"], method["label"]), []).append(result)
     tables = [_errors_table(data, methods, found, options) for data in sets]
-    tables += _times_table(recipe, sets, jobs)
     pictures: dict[str, Any] = {"curves": lambda: _curves(sets, methods, found, options)}
     for view in recipe.content.get("views", []):
         if shown := [data for data in sets if data["label"] == view["dataset"]]:
@@ -72,8 +71,14 @@ def core(data: Mapping[str, Any]) -> dict[str, Any]:
     return {key: data[key] for key in ("name", "per_class", "n_words") if key in data}
 
 
-def _n_splits(data: Mapping[str, Any], options: Mapping[str, Any]) -> int:
-    return min(options["n_splits"], data.get("n_splits", options["n_splits"]))
+def how(method: Mapping[str, Any]) -> dict[str, Any]:
+    """What tells how a method learns."""
+    return {key: value for key, value in method.items() if key != "n_splits"}
+
+
+def _n_splits(options: Mapping[str, Any], *limits: Mapping[str, Any]) -> int:
+    """Splits of a recipe, or fewer if a data set or a method says so."""
+    return min(options["n_splits"], *(limit.get("n_splits", np.inf) for limit in limits))
 
 
 # ---------------------------------------------------------------------- one piece
@@ -87,15 +92,6 @@ def one_piece(
     rows, others = split_rows(whole.y, ratio, split)
     L = learn(method, whole, rows, split)
     return [_error(L, whole, rows, others[:n_queries]), float(rows.size)]
-
-
-def one_time(data: Mapping[str, Any], method: Mapping[str, Any], ratio: float) -> float:
-    """Seconds of processor time to learn."""
-    whole = prepare(**data)
-    rows = split_rows(whole.y, ratio, 0)[0]
-    start = time.process_time()
-    learn(method, whole, rows, 0)
-    return time.process_time() - start
 
 
 def one_view(
@@ -204,7 +200,7 @@ def _errors_table(
         rows.append((method["label"], *cells))
     sizes = _values(found, data, methods[0], options)[:, 0, 1]
     heads = [f"{100 * r:g} % (n = {n:.0f})" for r, n in zip(options["ratios"], sizes, strict=True)]
-    title = f"{data['label']}: ranking error, {_n_splits(data, options)} splits"
+    title = f"{data['label']}: ranking error, {_n_splits(options, data)} splits"
     return Table(title, ["method", *heads], rows)
 
 
@@ -222,25 +218,6 @@ def _mean(results: np.ndarray) -> str:
     if errors.size == 1:
         return f"{errors[0]:.3f}"
     return f"{errors.mean():.3f} ± {errors.std(ddof=1) / np.sqrt(errors.size):.3f}"
-
-
-def _times_table(recipe: Recipe, sets: Any, jobs: Jobs) -> list[Table]:
-    """Time to learn from a share of the data, if the recipe names one."""
-    ratio, methods = recipe.options.get("timed_ratio"), recipe.content["methods"]
-    if ratio is None:
-        return []
-    pieces = [
-        (method["label"], data["label"], (core(data), method, ratio))
-        for method, data in itertools.product(methods, sets)
-        if method["label"] not in data.get("skip", [])
-    ]
-    seconds = jobs.map(one_time, [piece for _, _, piece in pieces])
-    found = {piece[:2]: f"{value:.2f}" for piece, value in zip(pieces, seconds, strict=True)}
-    labels = [data["label"] for data in sets]
-    rows = [
-        (m["label"], *(found.get((m["label"], label), "–") for label in labels)) for m in methods
-    ]
-    return [Table(f"Seconds of processor time for {100 * ratio:g} %", ["method", *labels], rows)]
 
 
 def _curves(sets: Any, methods: Any, found: Mapping[Any, Any], options: Mapping[str, Any]) -> Any:
