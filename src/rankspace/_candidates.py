@@ -12,7 +12,7 @@ from .mlr import MLR
 from .mlr_path import MLRCV
 
 METHODS = ("listwise", "diagonal", "frml", "mlr")
-PULLS = (1.0, 0.3, 3.0)  # in units of the default
+PULLS = (1.0, 0.3, 3.0, 0.1)  # in units of the default
 RANKS = (32, 128)
 LARGE = 2e11  # flops of one pass over all queries and items, above which little is tried
 MOST_FEATURES = 512  # for methods that need all eigenvectors in every step
@@ -40,9 +40,7 @@ def candidates(n_queries: int, n_items: int, n_features: int, seed: int) -> list
         )
 
     sides = [listwise(side, pull) for pull in pulls for side in ("both", "query")]
-    if large:
-        return sides[:4]
-    return [*sides, *_others(n_features, seed)]
+    return sides if large else [*sides, *_others(n_features, seed)]
 
 
 def is_large(n_queries: int, n_items: int, n_features: int) -> bool:
