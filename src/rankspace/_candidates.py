@@ -78,6 +78,6 @@ def _others(n_features: int, seed: int) -> list[Candidate]:
 def _frml(rank: int, seed: int) -> Candidate:
     return Candidate(
         f"FRML, rank {rank} of the principal directions",
-        lambda: FRML(rank, max_triplets=60_000, random_state=seed),
+        lambda: FRML(rank, max_triplets=20_000, random_state=seed),
         "frml",
     )
