@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from .._threads import in_threads, n_threads
-from .lists import Lists, ideal_gain
+from .lists import Lists
 
 
 class Descent(NamedTuple):
@@ -26,18 +26,26 @@ def pair_weights(lists: Lists, k: int) -> np.ndarray:
     A pair weighs the share of the best DCG@k that its gains differ by, and a list as the root of
     the number of its pairs; in all, the weights of the pairs add up to 1.
     """
-    weights, total, gains = np.zeros(len(lists)), 0.0, lists.gains
-    for q in range(len(lists)):
-        own = gains[lists.part(q)]
-        later = own.sum() - np.cumsum(own)
-        after = np.arange(own.size - 1, -1, -1)
-        gaps = float(np.sum(own * after - later))  # over all pairs, for gains that fall
-        _, counts = np.unique(own, return_counts=True)
-        n_pairs = (own.size**2 - np.sum(counts**2)) / 2
-        if n_pairs:
-            weights[q] = lists.weights[q] / (ideal_gain(own, k) * np.sqrt(n_pairs))
-            total += weights[q] * gaps
-    return weights / total
+    sizes, gains = np.diff(lists.indptr), lists.gains
+    owner = np.repeat(np.arange(len(lists)), sizes)
+    place = np.arange(gains.size) - lists.indptr[owner]
+    # In a falling list the gain at place i is added n - 1 - i times, and taken off i times.
+    gaps = np.bincount(owner, gains * (sizes[owner] - 1 - 2 * place), len(lists))
+    discounted = gains / np.log2(place + 2)
+    ideal = np.bincount(owner, np.where(place < k, discounted, 0.0), len(lists))
+    n_pairs = _unlike_pairs(owner, gains, sizes)
+    weights = np.zeros(len(lists))
+    some = n_pairs > 0
+    weights[some] = lists.weights[some] / (ideal[some] * np.sqrt(n_pairs[some]))
+    return weights / (weights @ gaps)
+
+
+def _unlike_pairs(owner: np.ndarray, gains: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """How many pairs of each list have two gains; equal gains stand together."""
+    new = np.concatenate(([True], (np.diff(owner) != 0) | (np.diff(gains) != 0)))
+    starts = np.flatnonzero(new)
+    runs = np.diff(np.concatenate((starts, [gains.size])))
+    return (sizes**2 - np.bincount(owner[starts], runs**2, sizes.size)) / 2
 
 
 def logistic_weights(
