@@ -1,6 +1,9 @@
 """LGMML: kernels against loops, local metrics against pairs, and what users meet."""
 
 import logging
+import os
+import subprocess
+import sys
 import tracemalloc
 from itertools import permutations, product
 
@@ -382,14 +385,37 @@ def test_anchors_are_documents_of_the_highest_grade(lists):
 def test_any_number_of_threads_gives_the_same(options, lists, monkeypatch):
     (X, grades, qid), _ = lists
     found = []
+    monkeypatch.setattr(_threads, "WORTH_THREADS", 0)
+    monkeypatch.setattr(metric_weights, "PART", 100)
     for n in (1, 2, 5):
-        for module in (_threads, metric_weights):
-            monkeypatch.setattr(module, "n_threads", lambda n=n: n)
+        monkeypatch.setattr(_threads, "n_threads", lambda n=n: n)
         model = LGMML(20, random_state=0, **options).fit(X, grades, qid=qid)
         found.append((model.metric_.factors, model.metric_.weights, model.predict(X, qid=qid)))
     for other in found[1:]:
         for a, b in zip(found[0], other, strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+DIGEST = """
+import hashlib, numpy as np
+from rankspace import LGMML
+rng = np.random.default_rng(0)
+X, qid = rng.normal(size=(9000, 40)).astype(np.float32), np.repeat(np.arange(90), 100)
+grades = np.digitize(X[:, 0] + np.abs(X[:, 1]), [0.5, 1.5, 2.5])
+model = LGMML(random_state=0).fit(X, grades, qid=qid)
+parts = [model.metric_.factors, model.metric_.weights, model.metric_.linear]
+print(hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest())
+"""
+
+
+def test_threads_of_matrix_products_change_nothing():
+    """Whole processes, for BLAS takes its number of threads when it is loaded."""
+    found = set()
+    for n in "12":
+        names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+        environment = {**os.environ, **dict.fromkeys(names, n)}
+        found.add(subprocess.check_output([sys.executable, "-c", DIGEST], env=environment))
+    assert len(found) == 1
 
 
 def test_rows_in_any_order(lists, rng):

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ._base import FLOATS, BaseRanker, logger
 from ._choices import check_choice
 from ._feature_scaling import FeatureScaling, ScaledRows, check_scaling
-from ._local_distances import KERNELS, Anchored, list_profile
+from ._local_distances import KERNELS, Anchored, heights_of, list_profile
 from ._local_index import LocalIndex
 from ._solvers.lists import Lists
 from ._solvers.local_metrics import Recipe, list_metrics
@@ -251,7 +251,7 @@ class LGMML(BaseRanker):
         known = lists.take(self._fitting(np.diff(lists.indptr), width, rng))
         documents = Z[known.rows]
         stacked = Anchored.of(local.factors, anchors, Z.dtype)
-        H = KERNELS[self.kernel](stacked.squares(documents))
+        H = heights_of(stacked, documents, self.kernel)
         return local, self._weights(H, known, documents, seed), anchors
 
     def _learn_queries(

@@ -103,8 +103,13 @@ def pooled_scatter(Z: Any, lists: Lists) -> Scatter:
     d = Z.shape[1]
     n_high, n_low = upper_counts(lists), lists.ends()[1]
     sums = np.zeros((2, d, d))
-    for some in _runs(lists, max(1, BLOCK // d)):
-        sums += _pair_sums(Z, lists.take(some), n_high[some], n_low[some])
+
+    def work(some: np.ndarray) -> np.ndarray:
+        return _pair_sums(Z, lists.take(some), n_high[some], n_low[some])
+
+    with single_products():
+        for part in in_threads(work, _runs(lists, max(1, BLOCK // d))):
+            sums += part
     counts = lists.weights @ (n_high * (n_high - 1)), lists.weights @ (n_high * n_low)
     similar = sums[0] / counts[0] if counts[0] else np.eye(d)
     return Scatter(similar, sums[1] / counts[1])

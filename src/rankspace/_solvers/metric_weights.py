@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
 
-from .._threads import in_threads, n_threads
+from .._threads import Crew, in_threads, single_products
 from .lists import Lists
+
+PART = 4096  # documents in a part of the work
 
 
 class Descent(NamedTuple):
@@ -59,39 +62,44 @@ def logistic_weights(
     from .._kernels.lists import pair_losses
 
     weights, gains = pair_weights(lists, k), lists.gains
-    losses, pull = np.empty(len(lists)), np.empty(len(columns))
     parts = _even_parts(lists)
+    losses, slopes = np.empty(len(lists)), np.empty((len(parts), columns.shape[1]))
+    flops = 4.0 * columns.size + 10.0 * float(np.sum(np.diff(lists.indptr) ** 2))
+    crew = Crew()
 
     def objective(w: np.ndarray) -> tuple[float, np.ndarray]:
-        scores = (columns @ w.astype(columns.dtype)).astype(np.float64)
+        single = w.astype(columns.dtype)
 
-        def work(part: slice) -> None:
+        def work(number: int) -> None:
+            part = parts[number]
             edges = lists.indptr[part.start : part.stop + 1]
             rows = slice(edges[0], edges[-1])
-            pair_losses(
-                scores[rows], gains[rows], edges - edges[0], weights[part], losses[part], pull[rows]
-            )
+            scores = (columns[rows] @ single).astype(np.float64)
+            pull = np.empty(scores.size)
+            pair_losses(scores, gains[rows], edges - edges[0], weights[part], losses[part], pull)
+            slopes[number] = pull.astype(columns.dtype) @ columns[rows]
 
-        for _ in in_threads(work, parts):
-            pass
-        gradient = (pull.astype(columns.dtype) @ columns).astype(np.float64)
-        return float(losses.sum() + alpha / 2 * (w @ w)), gradient + alpha * w
+        crew.each(work, range(len(parts)), flops)
+        return float(losses.sum() + alpha / 2 * (w @ w)), slopes.sum(axis=0) + alpha * w
 
     n = columns.shape[1]
     bounds = [(0, None)] * positive + [(None, None)] * (n - positive)
-    found = minimize(
-        objective, np.zeros(n), jac=True, method="L-BFGS-B", bounds=bounds,
-        options={"maxiter": max_iter, "maxcor": 20},
-    )  # fmt: skip
+    try:
+        with single_products():
+            found = minimize(
+                objective, np.zeros(n), jac=True, method="L-BFGS-B", bounds=bounds,
+                options={"maxiter": max_iter, "maxcor": 20},
+            )  # fmt: skip
+    finally:
+        crew.close()
     return found.x
 
 
 def _even_parts(lists: Lists) -> list[slice]:
-    """Runs of lists with about as many pairs each; losses of lists never depend on the cut."""
-    work = np.cumsum(np.diff(lists.indptr).astype(float) ** 2)
-    cuts = np.searchsorted(work, work[-1] * np.linspace(0, 1, n_threads() + 1)[1:-1]) + 1
-    edges = np.unique(np.concatenate(([0], cuts, [len(lists)])).clip(0, len(lists)))
-    return [slice(a, b) for a, b in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)]
+    """Runs of lists of about as many documents each; they depend on nothing but the lists."""
+    cuts = np.flatnonzero(np.diff(lists.indptr[:-1] // PART)) + 1
+    edges = [0, *cuts.tolist(), len(lists)]
+    return [slice(a, b) for a, b in pairwise(edges)]
 
 
 def shared_warp(H: np.ndarray, lists: Lists, descent: Descent) -> np.ndarray:
