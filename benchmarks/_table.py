@@ -56,7 +56,7 @@ def publish(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) ->
     """Print a Markdown table, and write it with the machine to the path after --json."""
     parser = argparse.ArgumentParser(description=title)
     parser.add_argument("--json", type=Path, help="also write the numbers to this file")
-    options = parser.parse_args()
+    options, _ = parser.parse_known_args()
     print(f"\n## {title}\n")
     print(markdown(header, rows))
     where = machine()

@@ -7,14 +7,17 @@ validation fold, for LGMML, LightGBM and XGBoost alike; trees also stop early by
 then fitted with five seeds, and tested once. NDCG is the mean over test queries of all folds and
 seeds (± half a 95 % interval over queries); "difference" is to LightGBM at NDCG@10, with the
 interval of a paired bootstrap. Times are processor time on one thread: of a fit, and of scoring a
-document of the test fold.
+document of the test fold. A long run may be stopped: with ``--keep FILE`` it goes on from there.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -156,7 +159,8 @@ GRIDS: dict[str, dict[str, list[Any]]] = {
         "lambdarank_pair_method": ["topk", "mean"],
     },
 }  # fmt: skip
-METHODS: list[tuple[str, Fit, str | None, dict[str, Any]]] = [
+Method = tuple[str, Fit, str | None, dict[str, Any]]
+METHODS: list[Method] = [
     ("LightGBM lambdarank, tuned", fit_lightgbm, "LightGBM", {}),
     ("XGBoost rank:ndcg, tuned", fit_xgboost, "XGBoost", {}),
     ("LGMML, tuned", fit_lgmml, "LGMML", {}),
@@ -178,6 +182,24 @@ def draws(grid: dict[str, list[Any]]) -> list[dict[str, Any]]:
 # ---------------------------------------------------------------------- the table
 
 
+class Kept:
+    """Finished pieces by name, as lines of JSON in a file; in memory alone without one."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        lines = path.read_text().splitlines() if path is not None and path.exists() else []
+        self.pieces: dict[str, Any] = dict(json.loads(line) for line in lines)
+
+    def get(self, name: str, make: Callable[[], Any]) -> Any:
+        """The piece of this name, made now if it was not before."""
+        if name not in self.pieces:
+            self.pieces[name] = make()
+            if self.path is not None:
+                with self.path.open("a") as file:
+                    file.write(json.dumps([name, self.pieces[name]]) + "\n")
+        return self.pieces[name]
+
+
 class Outcome(NamedTuple):
     """Measures by query, averaged over seeds; seconds of a fit; microseconds a document."""
 
@@ -186,25 +208,40 @@ class Outcome(NamedTuple):
     score: float
 
 
-def run(folds: list[Fold], fit: Fit, grid: str | None, fixed: dict[str, Any]) -> Outcome:
+def chosen(fold: Fold, fit: Fit, grid: str) -> dict[str, Any]:
+    """The setting that ranks the validation fold best."""
+    every = draws(GRIDS[grid])
+    found = [fold.vali.judge(fit(fold, s, 0)(fold.vali))[2].mean() for s in every]
+    return every[int(np.argmax(found))]
+
+
+def tested(fold: Fold, fit: Fit, setting: dict[str, Any]) -> dict[str, Any]:
+    """Measures on the test fold, averaged over seeds, and what fits and scores took."""
     values, fits, scores = [], [], []
-    for fold in folds:
+    for seed in SEEDS:
+        start = time.process_time()
+        predict = fit(fold, setting, seed)
+        fits.append(time.process_time() - start)
+        start = time.process_time()
+        predicted = predict(fold.test)
+        scores.append((time.process_time() - start) / len(fold.test.X))
+        values.append(fold.test.judge(predicted))
+    return {"values": np.mean(values, axis=0).tolist(), "fits": fits, "scores": scores}
+
+
+def run(kept: Kept, name: str, folds: list[Fold], method: Method) -> Outcome:
+    label, fit, grid, fixed = method
+    pieces = []
+    for number, fold in enumerate(folds, 1):
         setting = fixed
         if grid is not None:
-            every = draws(GRIDS[grid])
-            found = [fold.vali.judge(fit(fold, s, 0)(fold.vali))[2].mean() for s in every]
-            setting = every[int(np.argmax(found))]
-        by_seed = []
-        for seed in SEEDS:
-            start = time.process_time()
-            predict = fit(fold, setting, seed)
-            fits.append(time.process_time() - start)
-            start = time.process_time()
-            predicted = predict(fold.test)
-            scores.append((time.process_time() - start) / len(fold.test.X))
-            by_seed.append(fold.test.judge(predicted))
-        values.append(np.mean(by_seed, axis=0))
-    return Outcome(np.hstack(values), float(np.mean(fits)), 1e6 * float(np.mean(scores)))
+            piece = f"choice | {name} | {number} | {grid}"
+            setting = kept.get(piece, lambda fold=fold: chosen(fold, fit, grid))
+        piece = f"test | {name} | {number} | {label}"
+        pieces.append(kept.get(piece, lambda fold=fold, s=setting: tested(fold, fit, s)))
+    values = np.hstack([np.array(piece["values"]) for piece in pieces])
+    fits, scores = (np.concatenate([piece[key] for piece in pieces]) for key in ("fits", "scores"))
+    return Outcome(values, float(fits.mean()), 1e6 * float(scores.mean()))
 
 
 def interval(differences: np.ndarray) -> tuple[float, float]:
@@ -215,11 +252,11 @@ def interval(differences: np.ndarray) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def rows_of(name: str) -> Iterator[list[Any]]:
+def rows_of(name: str, kept: Kept) -> Iterator[list[Any]]:
     folds = list(folds_of(name))
     trees: Outcome | None = None
-    for label, fit, grid, fixed in METHODS:
-        found = run(folds, fit, grid, fixed)
+    for method in METHODS:
+        found = run(kept, name, folds, method)
         trees = trees or found
         gap = found.values[2] - trees.values[2]
         low, high = interval(found.values[2])
@@ -228,7 +265,7 @@ def rows_of(name: str) -> Iterator[list[Any]]:
         )  # fmt: skip
         means = [f"{v:.4f}" for v in found.values.mean(axis=1)]
         half = f"± {(high - low) / 2:.4f}"
-        row = [name, label, *means[:2], f"{means[2]} {half}", shown, found.fit, found.score]
+        row = [name, method[0], *means[:2], f"{means[2]} {half}", shown, found.fit, found.score]
         print(*row, sep=" | ", flush=True)
         yield row
 
@@ -238,7 +275,10 @@ HEADER = ["data", "method", "NDCG@1", "NDCG@5", "NDCG@10", "difference", "fit, s
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    rows = [row for name in SETS for row in rows_of(name)]
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--keep", type=Path)
+    kept = Kept(parser.parse_known_args()[0].keep)
+    rows = [row for name in SETS for row in rows_of(name, kept)]
     publish("LGMML beside gradient boosted trees", HEADER, rows)
 
 

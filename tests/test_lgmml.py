@@ -1,8 +1,11 @@
 """LGMML: kernels against loops, local metrics against pairs, and what users meet."""
 
 import logging
+import os
+import subprocess
+import sys
 import tracemalloc
-from itertools import permutations
+from itertools import permutations, product
 
 import numpy as np
 import pytest
@@ -16,10 +19,17 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rankspace import GMML, LGMML, Euclidean, Ranking, Relevance, _threads, evaluate, load_metric
 from rankspace._feature_scaling import FeatureScaling
-from rankspace._kernels.lists import pair_losses, warp_step
-from rankspace._solvers import metric_weights
-from rankspace._solvers.lists import Lists, upper_levels
-from rankspace._solvers.local_metrics import best_anchor, leading_directions, set_scatter
+from rankspace._kernels.lists import exact_losses, pair_losses, warp_step
+from rankspace._solvers import local_metrics, metric_weights
+from rankspace._solvers.lists import Lists, upper_counts, upper_levels
+from rankspace._solvers.local_metrics import (
+    Recipe,
+    best_anchor,
+    leading_directions,
+    list_metrics,
+    pooled_scatter,
+    set_scatter,
+)
 from rankspace._solvers.metric_weights import logistic_weights, pair_weights
 from rankspace._solvers.query_metrics import pair_squares
 
@@ -31,6 +41,7 @@ VARIANTS = [
     {"features": False},
     {"pooling": 0.0},
     {"n_components": 0},
+    {"n_directions": 4},
     {"scaling": "rank-gauss"},
     {"scaling": "standard"},
     {"scaling": "l2"},
@@ -90,15 +101,21 @@ def some_lists(rng, sizes=(5, 1, 8, 2)):
 
 
 @settings(deadline=None, max_examples=25)
-@given(SEEDS)
-def test_pair_loss_is_that_of_a_loop_over_pairs(seed):
+@given(SEEDS, st.sampled_from([1e-3, 1.0, 9.0, 30.0, 1e4]))
+def test_pair_loss_is_that_of_a_loop_over_pairs(seed, spread):
+    """Scores near each other go by products of exponentials, others pair by pair."""
     rng = np.random.default_rng(seed)
-    lists = some_lists(rng)
-    scores = rng.normal(size=16) * 30
-    losses, gradient = np.empty(4), np.empty(16)
+    lists = some_lists(rng, sizes=(5, 1, 50, 2))
+    scores = 1000 + rng.normal(size=58) * spread
+    losses, gradient, exact = np.empty(4), np.empty(58), np.zeros(58)
     args = (lists.gains, lists.indptr, lists.weights)
     pair_losses(scores, *args, losses, gradient)
     np.testing.assert_allclose(losses.sum(), slow_pair_loss(scores, *args), rtol=1e-10)
+    for q in range(4):
+        part = lists.part(q)
+        exact_losses(scores[part], lists.gains[part], exact[part])
+        exact[part] *= lists.weights[q]
+    np.testing.assert_allclose(gradient, exact, rtol=1e-9, atol=1e-12)
 
 
 def test_gradient_of_the_pair_loss(rng):
@@ -187,6 +204,49 @@ def test_scatter_of_sets_is_the_mean_over_pairs(seed, n_high, n_low):
     across = [np.outer(a - b, a - b) for a in high for b in low]
     np.testing.assert_allclose(found.similar, np.mean(inside, axis=0), atol=1e-10)
     np.testing.assert_allclose(found.dissimilar, np.mean(across, axis=0), atol=1e-10)
+
+
+@settings(deadline=None, max_examples=25)
+@given(SEEDS, st.sampled_from([2**21, 40]))
+def test_scatter_of_all_lists_is_the_mean_over_their_pairs(seed, block):
+    """In one block of documents, or in several."""
+    rng = np.random.default_rng(seed)
+    lists = some_lists(rng, sizes=(6, 9, 4))
+    lists.grades[lists.indptr[1:] - 1] = -1  # so that each list has two grades
+    Z = rng.normal(size=(19, 3)) + 5
+    sums, counts = np.zeros((2, 3, 3)), np.zeros(2)
+    for q in range(3):
+        part = lists.part(q)
+        points, grades, weight = Z[part], lists.grades[part], lists.weights[q]
+        n_high = upper_levels(grades)
+        assert upper_counts(lists)[q] == n_high
+        high = range(n_high)
+        low = np.flatnonzero(grades == grades[-1])
+        for kind, pairs in enumerate([permutations(high, 2), product(high, low)]):
+            for i, j in pairs:
+                sums[kind] += weight * np.outer(points[i] - points[j], points[i] - points[j])
+                counts[kind] += weight
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(local_metrics, "BLOCK", block)
+        found = pooled_scatter(Z, lists)
+    np.testing.assert_allclose(found.dissimilar, sums[1] / counts[1], atol=1e-10)
+    expected = sums[0] / counts[0] if counts[0] else np.eye(3)
+    np.testing.assert_allclose(found.similar, expected, atol=1e-10)
+
+
+def test_metrics_made_in_shared_directions(rng):
+    """They are those of the rows seen along these directions, and of no other row."""
+    lists = some_lists(rng, sizes=(30, 40))
+    Z = rng.normal(size=(70, 8)) * np.arange(1, 9)
+    recipe = Recipe(0.5, 0.01, 0.5, 2, 10, False, 5)
+    shared = local_metrics.shared_directions(pooled_scatter(Z, lists), recipe)
+    np.testing.assert_allclose(shared @ shared.T, np.eye(5), atol=1e-10)
+    found = list_metrics(Z, lists, np.arange(2), recipe)
+    mapped = list_metrics(Z @ shared.T, lists, np.arange(2), recipe._replace(n_directions=0))
+    np.testing.assert_array_equal(found.anchors, mapped.anchors)
+    np.testing.assert_allclose(found.factors, mapped.factors @ shared, atol=1e-8)
+    every = list_metrics(Z, lists, np.arange(2), recipe._replace(n_directions=8))
+    assert every.factors.shape == (2, 2, 8)
 
 
 def test_upper_half_of_the_grades():
@@ -325,14 +385,37 @@ def test_anchors_are_documents_of_the_highest_grade(lists):
 def test_any_number_of_threads_gives_the_same(options, lists, monkeypatch):
     (X, grades, qid), _ = lists
     found = []
+    monkeypatch.setattr(_threads, "WORTH_THREADS", 0)
+    monkeypatch.setattr(metric_weights, "PART", 100)
     for n in (1, 2, 5):
-        for module in (_threads, metric_weights):
-            monkeypatch.setattr(module, "n_threads", lambda n=n: n)
+        monkeypatch.setattr(_threads, "n_threads", lambda n=n: n)
         model = LGMML(20, random_state=0, **options).fit(X, grades, qid=qid)
         found.append((model.metric_.factors, model.metric_.weights, model.predict(X, qid=qid)))
     for other in found[1:]:
         for a, b in zip(found[0], other, strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+DIGEST = """
+import hashlib, numpy as np
+from rankspace import LGMML
+rng = np.random.default_rng(0)
+X, qid = rng.normal(size=(9000, 40)).astype(np.float32), np.repeat(np.arange(90), 100)
+grades = np.digitize(X[:, 0] + np.abs(X[:, 1]), [0.5, 1.5, 2.5])
+model = LGMML(random_state=0).fit(X, grades, qid=qid)
+parts = [model.metric_.factors, model.metric_.weights, model.metric_.linear]
+print(hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest())
+"""
+
+
+def test_threads_of_matrix_products_change_nothing():
+    """Whole processes, for BLAS takes its number of threads when it is loaded."""
+    found = set()
+    for n in "12":
+        names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+        environment = {**os.environ, **dict.fromkeys(names, n)}
+        found.add(subprocess.check_output([sys.executable, "-c", DIGEST], env=environment))
+    assert len(found) == 1
 
 
 def test_rows_in_any_order(lists, rng):

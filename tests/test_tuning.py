@@ -174,6 +174,20 @@ def test_a_dev_split_is_judged_and_the_rest_learned_from():
     np.testing.assert_allclose(tuned.metric.components, model.components_)
 
 
+def test_many_queries_of_large_data_are_held_out_once(monkeypatch):
+    monkeypatch.setattr(module, "is_large", lambda *sizes: True)
+    X, relevance, Q = planted()
+
+    def n_judged(**options) -> int:
+        values = tune(X, relevance, queries=Q, random_state=0, **options).report.before.values
+        return int((~np.isnan(values[MEASURE])).sum())
+
+    assert n_judged() == 60
+    monkeypatch.setattr(module, "MANY_QUERIES", 60)
+    assert n_judged() == 20
+    assert n_judged(n_folds=3) == 60
+
+
 def test_labels_and_queries_that_are_rows():
     rng = np.random.default_rng(0)
     y = np.arange(90) % 3

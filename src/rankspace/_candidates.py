@@ -12,7 +12,7 @@ from .mlr import MLR
 from .mlr_path import MLRCV
 
 METHODS = ("listwise", "diagonal", "frml", "mlr")
-PULLS = (1.0, 0.3, 3.0, 0.1)  # in units of the default
+PULLS = (1.0, 0.3, 0.1, 3.0)  # in units of the default
 RANKS = (32, 128)
 LARGE = 2e11  # flops of one pass over all queries and items, above which little is tried
 MOST_FEATURES = 512  # for methods that need all eigenvectors in every step

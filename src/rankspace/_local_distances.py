@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ._threads import in_threads, single_products
+
 BLOCK = 2**21  # numbers in a block of work
 
 
@@ -58,6 +60,20 @@ class Anchored(NamedTuple):
         for start in range(m, mapped.shape[1], m):
             squares += mapped[:, start : start + m]
         return squares
+
+
+def heights_of(stacked: Anchored, Z: np.ndarray, kernel: str) -> np.ndarray:
+    """What each metric counts (n, m) for all rows, in blocks that threads share."""
+    H = np.empty((len(Z), stacked.n_metrics), dtype=Z.dtype)
+    step = max(16, BLOCK // stacked.maps.shape[1])
+
+    def work(start: int) -> None:
+        H[start : start + step] = KERNELS[kernel](stacked.squares(Z[start : start + step]))
+
+    with single_products():
+        for _ in in_threads(work, range(0, len(Z), step), ahead=4):
+            pass
+    return H
 
 
 def list_profile(Z: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ._base import FLOATS, BaseRanker, logger
 from ._choices import check_choice
 from ._feature_scaling import FeatureScaling, ScaledRows, check_scaling
-from ._local_distances import KERNELS, Anchored, list_profile
+from ._local_distances import KERNELS, Anchored, heights_of, list_profile
 from ._local_index import LocalIndex
 from ._solvers.lists import Lists
 from ._solvers.local_metrics import Recipe, list_metrics
@@ -25,6 +25,7 @@ from .relevance import Relevance
 
 UNSEEN = ("shared", "mean", "nearest", "ones")
 LIST_COMPONENTS = 4
+LIST_DIRECTIONS = 64
 MOST_SCALED = 200_000  # rows that the scaling of features is learned from
 PAPER = {
     "scaling": "l2", "kernel": "paper", "loss": "warp", "pooling": 0.0, "features": False,
@@ -66,6 +67,9 @@ class LGMML(BaseRanker):
     n_components : int, optional
         Directions kept of each metric, 0 for all. By default 4 for lists, and all for queries with
         vectors.
+    n_directions : int, optional
+        Leading directions of the metric of all lists in which that of each is made, 0 for all; a
+        metric costs their cube. By default 64, and all if `n_components` is 0. For lists only.
     kernel : {"rbf", "paper", "distance"}, default="rbf"
         How a metric counts with distance: ``1 - exp(-d^2/2)``, ``d exp(-d)`` or ``d``.
     scaling : {"auto", "joined", "rank-gauss", "standard", "l2"} or None, default="auto"
@@ -113,8 +117,8 @@ class LGMML(BaseRanker):
 
     Notes
     -----
-    Metrics cost O(n d^2 + m d^3) for n documents of d features, scores O(m r d) a document. Given a
-    seed, results do not depend on the number of threads.
+    Metrics cost O(n d^2 + d^3 + m b^3) for n documents of d features and b directions, scores
+    O(m r d) a document. Given a seed, results do not depend on the number of threads.
 
     References
     ----------
@@ -145,6 +149,7 @@ class LGMML(BaseRanker):
         reg: float = 0.01,
         pooling: float = 0.5,
         n_components: int | None = None,
+        n_directions: int | None = None,
         kernel: str = "rbf",
         scaling: str | None = "auto",
         loss: str = "logistic",
@@ -165,6 +170,7 @@ class LGMML(BaseRanker):
         self.reg = reg
         self.pooling = pooling
         self.n_components = n_components
+        self.n_directions = n_directions
         self.kernel = kernel
         self.scaling = scaling
         self.loss = loss
@@ -227,7 +233,13 @@ class LGMML(BaseRanker):
     def _recipe(self, default: int) -> Recipe:
         r = default if self.n_components is None else int(self.n_components)
         largest = self.kernel == "paper"
-        return Recipe(float(self.t), float(self.reg), float(self.pooling), r, int(self.k), largest)
+        directions = self.n_directions
+        if directions is None:
+            directions = LIST_DIRECTIONS if r else 0
+        return Recipe(
+            float(self.t), float(self.reg), float(self.pooling), r, int(self.k), largest,
+            max(r, int(directions)) if directions else 0,
+        )  # fmt: skip
 
     def _learn_lists(self, Z: ScaledRows, lists: Lists, seed: int) -> tuple[Any, ...]:
         rng = np.random.default_rng(seed)
@@ -239,7 +251,7 @@ class LGMML(BaseRanker):
         known = lists.take(self._fitting(np.diff(lists.indptr), width, rng))
         documents = Z[known.rows]
         stacked = Anchored.of(local.factors, anchors, Z.dtype)
-        H = KERNELS[self.kernel](stacked.squares(documents))
+        H = heights_of(stacked, documents, self.kernel)
         return local, self._weights(H, known, documents, seed), anchors
 
     def _learn_queries(
@@ -360,8 +372,9 @@ class LGMML(BaseRanker):
     def _check_params(self) -> None:
         for name in ("n_metrics", "n_neighbors", "k", "n_steps", "max_iter", "max_memory"):
             check_scalar(getattr(self, name), name, Integral, min_val=1)
-        if self.n_components is not None:
-            check_scalar(self.n_components, "n_components", Integral, min_val=0)
+        for name in ("n_components", "n_directions"):
+            if getattr(self, name) is not None:
+                check_scalar(getattr(self, name), name, Integral, min_val=0)
         for name in ("t", "pooling"):
             check_scalar(getattr(self, name), name, Real, min_val=0, max_val=1)
         for name in ("reg", "alpha", "margin"):

@@ -25,6 +25,7 @@ from .search import Index
 from .tune_report import Tried, TuneReport
 
 FEWEST_QUERIES = 10
+MANY_QUERIES = 300  # whose third tells a gain from chance
 SIGNIFICANT = 0.05  # of harm to a group
 CONVINCING = 0.01  # of a gain: many candidates were tried, and folds share their queries
 AS_IS = "as they are"
@@ -95,7 +96,8 @@ def tune(
     dev : array-like of int, optional
         Numbers of the queries to judge by, in place of folds; the others are learned from.
     n_folds : int, optional
-        Folds of the queries; 5 by default, or 3 of data so large that a fit takes long.
+        Folds of the queries; 5 by default. Of data so large that a fit takes long 3, or with many
+        queries only one part, a third, that is held out once as ``dev`` would be.
     methods : sequence of str, default=("listwise", "diagonal", "frml", "mlr")
         What to try beside the vectors as they are.
     generalise : bool, default=False
@@ -130,9 +132,10 @@ def tune(
     X, relevance, queries, kept = _checked(X, relevance, queries)
     seed = int(check_random_state(random_state).randint(2**31 - 1))
     _, depth = parse_measure(measure)
-    if n_folds is None:
-        n_folds = 3 if is_large(relevance.n_queries, *X.shape) else 5
-    folds = _folds(kept, dev, n_folds, seed)
+    large = n_folds is None and is_large(relevance.n_queries, *X.shape)
+    if large and dev is None and kept.size >= MANY_QUERIES:
+        dev = np.random.default_rng(seed).permutation(kept)[: kept.size // 3]
+    folds = _folds(kept, dev, n_folds or (3 if large else 5), seed)
     splits = [hold_out(X, relevance, queries, train, test) for train, test in folds]
     trial = _Trial(splits, [test for _, test in folds], relevance, measure, depth)
     before = trial.run(None)

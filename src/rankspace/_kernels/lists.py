@@ -5,6 +5,9 @@ from numba import njit
 
 from .warp import uniform
 
+CHUNK = 16  # factors multiplied before a logarithm is taken
+WIDEST = 40.0  # scores farther apart are left to exact pairs: exp(40)^16 is still a number
+
 
 @njit(cache=True, nogil=True)
 def pair_losses(scores, gains, indptr, weights, losses, gradient):
@@ -15,21 +18,75 @@ def pair_losses(scores, gains, indptr, weights, losses, gradient):
     ``weights`` and ``losses`` (n_lists,) float64. Gains fall within each list.
     """
     for q in range(indptr.size - 1):
-        first, last = indptr[q], indptr[q + 1]
-        gradient[first:last] = 0.0
+        own = slice(indptr[q], indptr[q + 1])
+        gradient[own] = 0.0
         total = 0.0
-        for i in range(first, last):
-            for j in range(i + 1, last):
-                gap = gains[i] - gains[j]
-                if gap > 0:
-                    z = scores[i] - scores[j]
-                    e = np.exp(-abs(z))
-                    total += gap * (np.log1p(e) + max(-z, 0.0))
-                    pull = gap * (e / (1 + e) if z > 0 else 1 / (1 + e))
-                    gradient[i] -= pull
-                    gradient[j] += pull
+        if indptr[q + 1] - indptr[q] > 1:
+            low, high = scores[own].min(), scores[own].max()
+            if high - low < WIDEST:
+                raised = np.exp(scores[own] - (low + high) / 2)
+                total = level_losses(raised, gains[own], gradient[own])
+            else:
+                total = exact_losses(scores[own], gains[own], gradient[own])
         losses[q] = weights[q] * total
-        gradient[first:last] *= weights[q]
+        gradient[own] *= weights[q]
+
+
+@njit(cache=True, nogil=True)
+def level_losses(raised, gains, gradient):
+    """Loss of the pairs of one list from the exponentials of its scores, and its gradient.
+
+    The loss of document i against all of one lower gain is the logarithm of the product of
+    ``1 + raised[j] / raised[i]``: no exponential a pair, and few logarithms.
+    """
+    n, total, low = raised.size, 0.0, 0
+    for i in range(n):
+        while low < n and gains[low] == gains[i]:
+            low += 1
+        scale, first = 1 / raised[i], low
+        while first < n:
+            last = first + 1
+            while last < n and gains[last] == gains[first]:
+                last += 1
+            loss, share = one_against(scale, raised[first:last], gains[i] - gains[first],
+                                      gradient[first:last])  # fmt: skip
+            total += loss
+            gradient[i] -= share
+            first = last
+    return total
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "arcp"})
+def one_against(scale, raised, gap, gradient):
+    """Loss and pull of one document against others of one gain, ``gap`` below its own."""
+    loss, share = 0.0, 0.0
+    for start in range(0, raised.size, CHUNK):
+        product = 1.0
+        for j in range(start, min(start + CHUNK, raised.size)):
+            ratio = scale * raised[j]
+            product *= 1 + ratio
+            pull = gap * (ratio / (1 + ratio))
+            gradient[j] += pull
+            share += pull
+        loss += np.log(product)
+    return gap * loss, share
+
+
+@njit(cache=True, nogil=True)
+def exact_losses(scores, gains, gradient):
+    """Loss of the pairs of one list whatever its scores, pair by pair, and its gradient."""
+    total = 0.0
+    for i in range(scores.size):
+        for j in range(i + 1, scores.size):
+            gap = gains[i] - gains[j]
+            if gap > 0:
+                z = scores[i] - scores[j]
+                e = np.exp(-abs(z))
+                total += gap * (np.log1p(e) + max(-z, 0.0))
+                pull = gap * (e / (1 + e) if z > 0 else 1 / (1 + e))
+                gradient[i] -= pull
+                gradient[j] += pull
+    return total
 
 
 @njit(cache=True, nogil=True)

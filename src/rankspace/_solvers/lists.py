@@ -56,13 +56,17 @@ class Lists(NamedTuple):
         return top.astype(np.int64), low.astype(np.int64)
 
 
+def upper_counts(lists: Lists) -> np.ndarray:
+    """How many documents of each list have grades of the upper half."""
+    owner = np.repeat(np.arange(len(lists)), np.diff(lists.indptr))
+    new = np.concatenate(([True], (np.diff(owner) != 0) | (np.diff(lists.grades) != 0)))
+    starts = np.flatnonzero(new)  # of runs of one grade
+    first = np.searchsorted(starts, lists.indptr)
+    taken = np.maximum(1, np.diff(first) // 2)
+    return np.append(starts, owner.size)[first[:-1] + taken] - lists.indptr[:-1]
+
+
 def upper_levels(grades: np.ndarray) -> int:
     """How many documents of a sorted list have grades of the upper half, as 4 and 3 of 0 to 4."""
     levels = np.unique(grades)
     return int(np.sum(grades >= levels[-max(1, levels.size // 2)]))
-
-
-def ideal_gain(gains: np.ndarray, k: int) -> float:
-    """Discounted gain of the first k of a sorted list."""
-    top = gains[:k]
-    return float(top @ (1 / np.log2(np.arange(2, top.size + 2))))

@@ -10,9 +10,10 @@ from scipy.spatial.distance import cdist
 
 from .._threads import in_threads, single_products
 from .geometric_mean import mean_factor
-from .lists import Lists, upper_levels
+from .lists import Lists, upper_counts, upper_levels
 from .scatter import Scatter
 
+BLOCK = 2**17  # numbers in a block of documents
 MOST_CANDIDATES = 64  # documents tried as an anchor
 
 
@@ -21,7 +22,9 @@ class Recipe(NamedTuple):
 
     ``pooling`` is the share of the scatter of all lists in that of one, ``n_components`` how many
     directions of a metric are kept (0: all), ``k`` where the lists are cut that choose an anchor,
-    ``largest`` whether the largest distance in a list becomes 1, and not the root mean square.
+    ``largest`` whether the largest distance in a list becomes 1, and not the root mean square,
+    ``n_directions`` how many leading directions of the metric of all lists each is made in (0:
+    all).
     """
 
     t: float
@@ -30,6 +33,7 @@ class Recipe(NamedTuple):
     n_components: int
     k: int
     largest: bool
+    n_directions: int = 0
 
 
 class Local(NamedTuple):
@@ -42,19 +46,40 @@ class Local(NamedTuple):
 def list_metrics(Z: Any, lists: Lists, chosen: np.ndarray, recipe: Recipe) -> Local:
     """Metrics and anchors of the chosen lists; each depends on its list and the pool alone."""
     pool = pooled_scatter(Z, lists)
+    shared = shared_directions(pool, recipe)
+    if shared is not None:
+        pool = Scatter(*(shared @ part @ shared.T for part in pool))
 
     def work(q: int) -> tuple[np.ndarray, int]:
         part = lists.part(q)
         rows, grades = lists.rows[part], lists.grades[part]
         points = Z[rows].astype(np.float64)
+        if shared is not None:
+            points = points @ shared.T
         factor = local_factor(list_scatter(points, grades), pool, recipe)
         mapped = points @ factor.T
         best = best_anchor(mapped, grades, recipe.k)
-        return factor / unit_of(mapped - mapped[best], recipe.largest), int(rows[best])
+        factor /= unit_of(mapped - mapped[best], recipe.largest)
+        return factor if shared is None else factor @ shared, int(rows[best])
 
     with single_products():
         found = list(in_threads(work, chosen.tolist()))
     return Local(np.stack([f for f, _ in found]), np.array([a for _, a in found]))
+
+
+def shared_directions(pool: Scatter, recipe: Recipe) -> np.ndarray | None:
+    """Orthonormal rows: the directions that count most in the metric of all lists, if not all do.
+
+    A geometric mean costs the cube of the features; that of all lists is made once, the others
+    among its leading directions only.
+    """
+    n = recipe.n_directions
+    if not 0 < n < len(pool.similar):
+        return None
+    everyone = recipe._replace(pooling=1.0, n_components=n)
+    with single_products():
+        factor = local_factor(pool, pool, everyone)
+    return factor / np.linalg.norm(factor, axis=1, keepdims=True)
 
 
 def list_scatter(points: np.ndarray, grades: np.ndarray) -> Scatter:
@@ -76,17 +101,46 @@ def set_scatter(high: np.ndarray, low: np.ndarray) -> Scatter:
 def pooled_scatter(Z: Any, lists: Lists) -> Scatter:
     """Mean scatter over the pairs of all lists."""
     d = Z.shape[1]
-    sums, counts = np.zeros((2, d, d)), np.zeros(2)
-    for q in range(len(lists)):
-        part = lists.part(q)
-        grades = lists.grades[part]
-        n, m = upper_levels(grades), int(np.sum(grades == grades[-1]))
-        found = list_scatter(Z[lists.rows[part]].astype(np.float64), grades)
-        pairs = lists.weights[q] * np.array([n * (n - 1), n * m])
-        sums += np.stack(found) * pairs[:, None, None]
-        counts += pairs
+    n_high, n_low = upper_counts(lists), lists.ends()[1]
+    sums = np.zeros((2, d, d))
+
+    def work(some: np.ndarray) -> np.ndarray:
+        return _pair_sums(Z, lists.take(some), n_high[some], n_low[some])
+
+    with single_products():
+        for part in in_threads(work, _runs(lists, max(1, BLOCK // d))):
+            sums += part
+    counts = lists.weights @ (n_high * (n_high - 1)), lists.weights @ (n_high * n_low)
     similar = sums[0] / counts[0] if counts[0] else np.eye(d)
     return Scatter(similar, sums[1] / counts[1])
+
+
+def _runs(lists: Lists, most: int) -> list[np.ndarray]:
+    """Lists in runs of about so many documents at most."""
+    cuts = np.flatnonzero(np.diff(lists.indptr[:-1] // most)) + 1
+    return np.split(np.arange(len(lists)), cuts)
+
+
+def _pair_sums(Z: Any, lists: Lists, n_high: np.ndarray, n_low: np.ndarray) -> np.ndarray:
+    """Sums over the pairs of documents of upper grades, and from those to the lowest grade.
+
+    With each list moved to the mean of its upper grades, n of them and m of the lowest, the first
+    is ``2 n`` times their products, the second m times these and n times those of the lowest.
+    """
+    sizes = np.diff(lists.indptr)
+    owner = np.repeat(np.arange(len(lists)), sizes)
+    place = np.arange(owner.size) - lists.indptr[owner]
+    high, low = place < n_high[owner], place >= (sizes - n_low)[owner]
+    used = high | low
+    owner, high = owner[used], high[used]
+    points = Z[lists.rows[used]].astype(np.float64)
+    starts = np.searchsorted(owner, np.arange(len(lists)))
+    upper = np.add.reduceat(np.where(high[:, None], points, 0.0), starts, axis=0)
+    points -= (upper / n_high[:, None])[owner]
+    n, m, weights = n_high[owner], n_low[owner], lists.weights[owner]
+    inside, across = points[high], points * np.sqrt(weights * np.where(high, m, n))[:, None]
+    inside *= np.sqrt(2 * weights[high] * n[high])[:, None]
+    return np.stack([inside.T @ inside, across.T @ across])
 
 
 def local_factor(own: Scatter, pool: Scatter, recipe: Recipe) -> np.ndarray:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
 
-from .._threads import in_threads, n_threads
-from .lists import Lists, ideal_gain
+from .._threads import Crew, in_threads, single_products
+from .lists import Lists
+
+PART = 4096  # documents in a part of the work
 
 
 class Descent(NamedTuple):
@@ -26,18 +29,26 @@ def pair_weights(lists: Lists, k: int) -> np.ndarray:
     A pair weighs the share of the best DCG@k that its gains differ by, and a list as the root of
     the number of its pairs; in all, the weights of the pairs add up to 1.
     """
-    weights, total, gains = np.zeros(len(lists)), 0.0, lists.gains
-    for q in range(len(lists)):
-        own = gains[lists.part(q)]
-        later = own.sum() - np.cumsum(own)
-        after = np.arange(own.size - 1, -1, -1)
-        gaps = float(np.sum(own * after - later))  # over all pairs, for gains that fall
-        _, counts = np.unique(own, return_counts=True)
-        n_pairs = (own.size**2 - np.sum(counts**2)) / 2
-        if n_pairs:
-            weights[q] = lists.weights[q] / (ideal_gain(own, k) * np.sqrt(n_pairs))
-            total += weights[q] * gaps
-    return weights / total
+    sizes, gains = np.diff(lists.indptr), lists.gains
+    owner = np.repeat(np.arange(len(lists)), sizes)
+    place = np.arange(gains.size) - lists.indptr[owner]
+    # In a falling list the gain at place i is added n - 1 - i times, and taken off i times.
+    gaps = np.bincount(owner, gains * (sizes[owner] - 1 - 2 * place), len(lists))
+    discounted = gains / np.log2(place + 2)
+    ideal = np.bincount(owner, np.where(place < k, discounted, 0.0), len(lists))
+    n_pairs = _unlike_pairs(owner, gains, sizes)
+    weights = np.zeros(len(lists))
+    some = n_pairs > 0
+    weights[some] = lists.weights[some] / (ideal[some] * np.sqrt(n_pairs[some]))
+    return weights / (weights @ gaps)
+
+
+def _unlike_pairs(owner: np.ndarray, gains: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """How many pairs of each list have two gains; equal gains stand together."""
+    new = np.concatenate(([True], (np.diff(owner) != 0) | (np.diff(gains) != 0)))
+    starts = np.flatnonzero(new)
+    runs = np.diff(np.concatenate((starts, [gains.size])))
+    return (sizes**2 - np.bincount(owner[starts], runs**2, sizes.size)) / 2
 
 
 def logistic_weights(
@@ -51,39 +62,44 @@ def logistic_weights(
     from .._kernels.lists import pair_losses
 
     weights, gains = pair_weights(lists, k), lists.gains
-    losses, pull = np.empty(len(lists)), np.empty(len(columns))
     parts = _even_parts(lists)
+    losses, slopes = np.empty(len(lists)), np.empty((len(parts), columns.shape[1]))
+    flops = 4.0 * columns.size + 10.0 * float(np.sum(np.diff(lists.indptr) ** 2))
+    crew = Crew()
 
     def objective(w: np.ndarray) -> tuple[float, np.ndarray]:
-        scores = (columns @ w.astype(columns.dtype)).astype(np.float64)
+        single = w.astype(columns.dtype)
 
-        def work(part: slice) -> None:
+        def work(number: int) -> None:
+            part = parts[number]
             edges = lists.indptr[part.start : part.stop + 1]
             rows = slice(edges[0], edges[-1])
-            pair_losses(
-                scores[rows], gains[rows], edges - edges[0], weights[part], losses[part], pull[rows]
-            )
+            scores = (columns[rows] @ single).astype(np.float64)
+            pull = np.empty(scores.size)
+            pair_losses(scores, gains[rows], edges - edges[0], weights[part], losses[part], pull)
+            slopes[number] = pull.astype(columns.dtype) @ columns[rows]
 
-        for _ in in_threads(work, parts):
-            pass
-        gradient = (pull.astype(columns.dtype) @ columns).astype(np.float64)
-        return float(losses.sum() + alpha / 2 * (w @ w)), gradient + alpha * w
+        crew.each(work, range(len(parts)), flops)
+        return float(losses.sum() + alpha / 2 * (w @ w)), slopes.sum(axis=0) + alpha * w
 
     n = columns.shape[1]
     bounds = [(0, None)] * positive + [(None, None)] * (n - positive)
-    found = minimize(
-        objective, np.zeros(n), jac=True, method="L-BFGS-B", bounds=bounds,
-        options={"maxiter": max_iter, "maxcor": 20},
-    )  # fmt: skip
+    try:
+        with single_products():
+            found = minimize(
+                objective, np.zeros(n), jac=True, method="L-BFGS-B", bounds=bounds,
+                options={"maxiter": max_iter, "maxcor": 20},
+            )  # fmt: skip
+    finally:
+        crew.close()
     return found.x
 
 
 def _even_parts(lists: Lists) -> list[slice]:
-    """Runs of lists with about as many pairs each; losses of lists never depend on the cut."""
-    work = np.cumsum(np.diff(lists.indptr).astype(float) ** 2)
-    cuts = np.searchsorted(work, work[-1] * np.linspace(0, 1, n_threads() + 1)[1:-1]) + 1
-    edges = np.unique(np.concatenate(([0], cuts, [len(lists)])).clip(0, len(lists)))
-    return [slice(a, b) for a, b in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)]
+    """Runs of lists of about as many documents each; they depend on nothing but the lists."""
+    cuts = np.flatnonzero(np.diff(lists.indptr[:-1] // PART)) + 1
+    edges = [0, *cuts.tolist(), len(lists)]
+    return [slice(a, b) for a, b in pairwise(edges)]
 
 
 def shared_warp(H: np.ndarray, lists: Lists, descent: Descent) -> np.ndarray:
