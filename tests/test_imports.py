@@ -37,7 +37,7 @@ LAYERS = [
     {"_solvers"},
     {"_base"},
     {"baselines", "baselines_online", "frml", "gmml", "lgmml", "listwise", "mlr", "parca"},
-    {"mlr_path", "logistic_parca"},
+    {"mlr_path", "mlr_robust", "logistic_parca"},
     {"_figures", "_drawn", "_svg", "_page", "_displays", "_feature_displays", "plots", "_study"},
     {"_report_parts"},
     {"report"},
