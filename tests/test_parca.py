@@ -127,7 +127,8 @@ def test_batches_agree_with_all_pairs(digits):
     full = PARCA(**QUICK).fit(X, y)
     part = PARCA(solver="minibatch", batch_size=100, **QUICK).fit(X, y)
     assert part.loss_ == pytest.approx(full.loss_, abs=0.02)
-    assert part.n_iter_ == 50  # a row for ten steps, after the heats of all starts too
+    assert part.n_iter_ == 500
+    assert len(part.history_) == 50  # a row for ten steps
     difference = held_out_error(part.components_, digits) - held_out_error(full.components_, digits)
     assert abs(difference) < 0.01
 
@@ -139,6 +140,22 @@ def test_many_queries_are_taken_in_batches(monkeypatch, wine):
     automatic = PARCA(max_iter=30, **QUICK).fit(*wine)
     batches = PARCA(solver="minibatch", max_iter=30, **QUICK).fit(*wine)
     np.testing.assert_array_equal(automatic.components_, batches.components_)
+
+
+def test_with_batches_no_loss_of_all_queries_is_ever_asked_for(monkeypatch, wine):
+    from rankspace._solvers import minibatch
+    from rankspace._solvers.pair_ratio import PairRatio
+
+    asked, value_and_gradient = [], PairRatio.value_and_gradient
+
+    def listen(self, Z, queries=None):
+        asked.append(self.relevance.n_queries if queries is None else len(queries))
+        return value_and_gradient(self, Z, queries)
+
+    monkeypatch.setattr(PairRatio, "value_and_gradient", listen)
+    monkeypatch.setattr(minibatch, "JUDGING", 40)
+    PARCA(solver="minibatch", batch_size=20, max_iter=30, random_state=0).fit(*wine)
+    assert set(asked) == {20, 40}
 
 
 def test_seeds(wine):

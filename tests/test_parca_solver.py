@@ -241,12 +241,12 @@ def test_the_best_start_goes_on():
 
     def run(start, max_iter):
         calls.append((float(start[0]), max_iter))
-        return Descent(start + 10, -float(start[0]), [0.0] * max_iter, False)
+        return Descent(start + 10, -float(start[0]), [0.0] * max_iter, False, max_iter)
 
     name, found = race({"a": np.array([1.0]), "b": np.array([2.0])}, run, 50)
     assert name == "b"
     assert calls == [(1.0, 5), (2.0, 5), (12.0, 45)]
-    assert len(found.losses) == 50
+    assert len(found.losses) == found.n_steps == 50
 
 
 # ---------------------------------------------------------------------- batches and trials

@@ -15,7 +15,7 @@ from ._base import BaseRanker, logger
 from ._choices import check_choice
 from ._held_out import Split
 from ._solvers.components import Descent, Loss, MapLoss, RidgedLoss, descend, race, start_of
-from ._solvers.minibatch import descend_in_batches
+from ._solvers.minibatch import descend_in_batches, some_queries
 from ._solvers.scaling import Scaling, scaled_points
 from ._solvers.starts import given_start
 from ._solvers.validation import Trial, folds, try_setting
@@ -90,7 +90,7 @@ class ComponentLearner(BaseRanker):
                 ConvergenceWarning, stacklevel=4,
             )  # fmt: skip
         self.start_, self.scale_ = start, scale
-        self.loss_, self.history_, self.n_iter_ = found.loss, found.losses, len(found.losses)
+        self.loss_, self.history_, self.n_iter_ = found.loss, found.losses, found.n_steps
 
     def _check_shared(self, n_features: int) -> None:
         check_scalar(self.n_components, "n_components", Integral, min_val=1)
@@ -151,7 +151,7 @@ class PARCA(ComponentLearner):
     loss_ : float
         The loss at the end, the ridge included; an estimate with stochastic steps.
     history_ : list of float
-        The loss after each step.
+        The loss after each step, or a running mean of it after every tenth stochastic step.
     n_iter_ : int
         Steps.
     scale_ : float
@@ -230,7 +230,14 @@ class PARCA(ComponentLearner):
         starts = {
             name: start_of(name, loss.points, loss.relevance, m, self._seed) for name in names
         }
-        return {name: ridged.at_best_length(start) for name, start in starts.items()}
+        return {name: self._at_best_length(ridged, start) for name, start in starts.items()}
+
+    def _at_best_length(self, ridged: RidgedLoss, directions: np.ndarray) -> np.ndarray:
+        """The length of a start; with stochastic steps some of the queries choose it."""
+        n, queries = ridged.loss.relevance.n_queries, None
+        if self._in_batches(n):
+            queries = some_queries(n, np.random.default_rng(self._seed))
+        return ridged.at_best_length(directions, queries)
 
     def _choose_ridge(
         self, X: Any, relevance: Relevance, queries: Any
@@ -253,7 +260,7 @@ class PARCA(ComponentLearner):
     def _try_ridge(self, loss: MapLoss, ridge: float) -> np.ndarray:
         ridged = RidgedLoss(loss, ridge)
         directions = start_of("pca", loss.points, loss.relevance, self.n_components, self._seed)
-        start, n = ridged.at_best_length(directions), loss.relevance.n_queries
+        start, n = self._at_best_length(ridged, directions), loss.relevance.n_queries
         found = self._descend(ridged, start, n, min(TRIAL_STEPS, self.max_iter))
         return np.zeros_like(start) if found.loss > FLAT else found.parameters
 

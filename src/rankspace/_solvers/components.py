@@ -68,11 +68,15 @@ class RidgedLoss:
         value, gradient = self.loss.value_and_gradient(A, queries)
         return value + self.ridge * float(np.sum(A * A)), gradient + 2 * self.ridge * A
 
-    def at_best_length(self, directions: np.ndarray) -> np.ndarray:
-        """Directions in the length, of a few, at which the loss is least."""
+    def at_best_length(
+        self, directions: np.ndarray, queries: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Directions in the length, of a few, at which the loss of all or some queries is least."""
         reach = np.sqrt(np.mean(np.sum(self.loss.embed(directions) ** 2, axis=1)))
         unit = directions / (reach or 1.0)
-        return min((t * unit for t in REACHES), key=lambda A: self.value_and_gradient(A)[0])
+        return min(
+            (t * unit for t in REACHES), key=lambda A: self.value_and_gradient(A, queries)[0]
+        )
 
 
 # ---------------------------------------------------------------------- starts
@@ -129,12 +133,13 @@ def _relevant_scatter(Y: np.ndarray, points: Points, relevance: Relevance) -> np
 
 
 class Descent(NamedTuple):
-    """Where a search ended, the loss after each step, and whether it stood still."""
+    """Where a search ended, losses on the way, whether it stood still, and its steps."""
 
     parameters: np.ndarray
     loss: float
     losses: list[float]
     converged: bool
+    n_steps: int
 
 
 def descend(loss: Loss, start: np.ndarray, *, tol: float, max_iter: int) -> Descent:
@@ -153,7 +158,7 @@ def descend(loss: Loss, start: np.ndarray, *, tol: float, max_iter: int) -> Desc
         options={"maxiter": max_iter, "maxcor": 20, "ftol": tol, "gtol": 0.0},
     )  # fmt: skip
     converged = found.nit < max_iter
-    return Descent(found.x.reshape(start.shape), float(found.fun), losses, converged)
+    return Descent(found.x.reshape(start.shape), float(found.fun), losses, converged, len(losses))
 
 
 def race(
@@ -170,4 +175,6 @@ def race(
     if heat.converged or first == max_iter:
         return best, heat
     rest = run(heat.parameters, max_iter - first)
-    return best, rest._replace(losses=heat.losses + rest.losses)
+    return best, rest._replace(
+        losses=heat.losses + rest.losses, n_steps=heat.n_steps + rest.n_steps
+    )

@@ -16,7 +16,7 @@ STEP = 0.1  # of the root mean square of the parameters, falling to 0 along a ha
 MEMORY = 0.9  # of the running means of gradients
 LONG_MEMORY = 0.99  # of those of squares
 MOST_OF_THE_MEAN = 4.0  # a batch counts at most so much above the running mean
-JUDGING = 4096  # queries that estimate the loss at the end
+JUDGING = 4096  # queries that estimate the loss, of a start and at the end
 AVERAGED = 0.25  # of the steps, the last: their mean is returned
 EVERY = 10  # steps between two rows of the record
 
@@ -47,8 +47,13 @@ def descend_in_batches(
             mean += parameters / n_averaged
         if step % EVERY == 0 or step == max_iter:
             losses.append(float(running))
-    judges = random.permutation(n_queries)[:JUDGING]
-    return Descent(mean, loss.value_and_gradient(mean, np.sort(judges))[0], losses, False)
+    judged = loss.value_and_gradient(mean, some_queries(n_queries, random))[0]
+    return Descent(mean, judged, losses, False, max_iter)
+
+
+def some_queries(n: int, random: np.random.Generator) -> np.ndarray:
+    """As many queries as estimate a loss well."""
+    return np.sort(random.permutation(n)[:JUDGING])
 
 
 def _mean_of_exponentials(running: float, value: float) -> float:

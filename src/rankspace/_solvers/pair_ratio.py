@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._threads import in_threads
+from .._backends import current
 from ..relevance import Relevance
 from .factors import Points
 from .pair_loss import judged_states
@@ -41,7 +41,7 @@ class PairRatio:
     """
 
     def __init__(self, points: Points, relevance: Relevance) -> None:
-        self.points, self.relevance = points, relevance
+        self.query_rows, self.n_items, self.relevance = points.query_rows, points.n_items, relevance
         self._judged = judged_states(relevance)
         self._log_pairs = np.log(relevance.n_relevant) + np.log(relevance.n_irrelevant)
         self._size = max(FEWEST, BLOCK_BYTES // (8 * points.n_items))
@@ -55,32 +55,25 @@ class PairRatio:
         """
         queries = np.arange(self.relevance.n_queries) if queries is None else queries
         queries = queries[self.relevance.weights[queries] > 0]
-        n_parts = min(MOST_PARTS, -(-queries.size * self.points.n_items // PAIRS))
-        parts = np.array_split(queries, n_parts)
-        total = _Sum(self.points.n_items, Z.shape[1])
-        directions, logs = [], []
-        for part in in_threads(lambda part: self._part(part, Z), parts, ahead=4):
-            total.add(part.top, part.total, part.pull)
-            directions += part.directions
-            logs += part.logs
-        shares = np.exp(np.concatenate(logs) - total.top) / total.total
-        gradient, n = np.zeros_like(Z), self.points.n_items
+        n_parts = min(MOST_PARTS, -(-queries.size * self.n_items // PAIRS))
+        total = current().total(self, np.array_split(queries, n_parts), Z)
+        shares = np.exp(np.concatenate(total.logs) - total.top) / total.total
+        gradient, n = np.zeros_like(Z), self.n_items
         pull = total.pull.T / total.total
         gradient[:n] = 2 * (pull[:, -1:] * Z[:n] - pull[:, :-1])
-        gradient[self.points.query_rows[queries]] -= (
-            2 * shares[:, None] * np.concatenate(directions)
-        )
+        gradient[self.query_rows[queries]] -= 2 * shares[:, None] * np.concatenate(total.directions)
         mean = total.top + np.log(total.total) - np.log(self.relevance.weights[queries].sum())
         return float(mean), gradient
 
-    def _part(self, queries: np.ndarray, Z: np.ndarray) -> _Sum:
-        n = self.points.n_items
+    def local_step(self, queries: np.ndarray, Z: np.ndarray) -> _Sum:
+        """Sums over some of the queries."""
+        n = self.n_items
         norms = np.einsum("ij,ij->i", Z, Z)
         right = np.vstack((2 * Z[:n].T, -np.ones(n), -norms[:n]))
         found = _Sum(n, Z.shape[1])
         for at in range(0, queries.size, self._size):
             block = queries[at : at + self._size]
-            rows, ones = self.points.query_rows[block], np.ones((block.size, 1))
+            rows, ones = self.query_rows[block], np.ones((block.size, 1))
             left = np.hstack((Z[rows], norms[rows, None], ones))
             logs, weights, units = self._softmax(left, right, block)
             logs += np.log(self.relevance.weights[block])
@@ -153,3 +146,12 @@ class _Sum:
         unit = np.exp(top - self.top)
         self.total += unit * total
         self.pull += unit * pull
+
+    def plus(self, other: _Sum) -> _Sum:
+        """The sums of this and of what comes after it."""
+        both = _Sum(self.pull.shape[1], len(self.pull) - 1)
+        both.add(self.top, self.total, self.pull)
+        both.add(other.top, other.total, other.pull)
+        both.directions = self.directions + other.directions
+        both.logs = self.logs + other.logs
+        return both

@@ -42,7 +42,11 @@ def run(recipe: Recipe, jobs: Jobs) -> Outcome:
     found: dict[tuple[str, str], list[Any]] = {}
     for (data, method, *_), result in zip(runs, jobs.map(one_piece, pieces), strict=True):
         found.setdefault((data["label"], method["label"]), []).append(result)
-    tables = [_errors_table(data, methods, found, options) for data in sets]
+    tables = [
+        table(data, methods, found, options)
+        for data in sets
+        for table in (_errors_table, _differences_table)
+    ]
     pictures: dict[str, Any] = {"curves": lambda: _curves(sets, methods, found, options)}
     for view in recipe.content.get("views", []):
         if shown := [data for data in sets if data["label"] == view["dataset"]]:
@@ -196,12 +200,27 @@ def _errors_table(
     rows = []
     for method in methods:
         values = _values(found, data, method, options)
-        cells = ["–"] * len(options["ratios"]) if values is None else [_mean(v) for v in values]
+        none = ["–"] * len(options["ratios"])
+        cells = none if values is None else [_mean(v[:, 0]) for v in values]
         rows.append((method["label"], *cells))
     sizes = _values(found, data, methods[0], options)[:, 0, 1]
     heads = [f"{100 * r:g} % (n = {n:.0f})" for r, n in zip(options["ratios"], sizes, strict=True)]
     title = f"{data['label']}: ranking error, {_n_splits(options, data)} splits"
     return Table(title, ["method", *heads], rows)
+
+
+def _differences_table(
+    data: Mapping[str, Any], methods: Any, found: Mapping[Any, Any], options: Mapping[str, Any]
+) -> Table:
+    """How far each other method is above the first, on the same splits."""
+    first, rows = _values(found, data, methods[0], options)[:, :, 0], []
+    for method in methods[1:]:
+        values = _values(found, data, method, options)
+        if values is not None:
+            gaps = values[:, :, 0] - first[:, : values.shape[1]]
+            rows.append((method["label"], *(_mean(gap, sign="+") for gap in gaps)))
+    title = f"{data['label']}: error above that of {methods[0]['label']}, split by split"
+    return Table(title, ["method", *(f"{100 * ratio:g} %" for ratio in options["ratios"])], rows)
 
 
 def _values(
@@ -212,12 +231,12 @@ def _values(
     return None if results is None else np.array(results).reshape(len(options["ratios"]), -1, 2)
 
 
-def _mean(results: np.ndarray) -> str:
-    """Mean error over splits, and its standard error if there are several."""
-    errors = results[:, 0]
-    if errors.size == 1:
-        return f"{errors[0]:.3f}"
-    return f"{errors.mean():.3f} ± {errors.std(ddof=1) / np.sqrt(errors.size):.3f}"
+def _mean(values: np.ndarray, sign: str = "") -> str:
+    """Mean over splits, and its standard error if there are several."""
+    mean = f"{values.mean():{sign}.3f}"
+    if values.size == 1:
+        return mean
+    return f"{mean} ± {values.std(ddof=1) / np.sqrt(values.size):.3f}"
 
 
 def _curves(sets: Any, methods: Any, found: Mapping[Any, Any], options: Mapping[str, Any]) -> Any:
