@@ -25,6 +25,7 @@ LAYERS = [
         "_choices",
         "_verbs",
     },
+    {"_backends"},
     {"_qrels", "_judgments"},
     {"_judgment_table"},
     {"relevance", "ranking"},

@@ -7,6 +7,7 @@ __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
     from . import datasets
+    from ._backends import on
     from ._base import BaseRanker
     from .baselines import LMNN, MLCC, SVMMAP, Euclidean
     from .baselines_online import ITML, LORETA, OASIS
@@ -62,6 +63,7 @@ __all__ = [
     "knn_error",
     "leave_one_out",
     "load_metric",
+    "on",
     "tune",
     "write_report",
 ]
@@ -98,6 +100,7 @@ _HOMES = {
     "knn_error": "neighbors",
     "leave_one_out": "neighbors",
     "load_metric": "metric",
+    "on": "_backends",
     "Tuned": "tuning",
     "tune": "tuning",
     "write_report": "report",

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from ._base import BaseRanker, logger
 from ._choices import check_choice
-from ._scaling import Scaled, scale_data
+from ._scaling import Scaled, scaled_rows
 from ._solvers.admm import Frobenius, PlaneProblem, Trace
 from ._solvers.cones import DiagonalCone, PSDCone
 from ._solvers.cutting_plane import SolverResult, cutting_plane
@@ -146,7 +146,7 @@ class MLR(BaseRanker):
                 type(self).__name__, self.measure, relevance.relevant_from,
             )  # fmt: skip
         taught = np.arange(relevance.n_queries)
-        data = scale_data(X, relevance, queries)
+        data = Scaled(*scaled_rows(X, relevance, queries))
         loss = RankingLoss(data.X, data.Q, relevance, self.measure, taught, self.max_memory)
         # Waking threads costs more than they bring to the small products of the inner solver.
         with threadpool_limits(1 if X.shape[1] <= 512 else None, "blas"):

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._threads import in_threads
+from .._backends import current
 from ..relevance import Relevance
 from .factors import Points
 from .pair_loss import judged_states
@@ -41,7 +41,7 @@ class PairRatio:
     """
 
     def __init__(self, points: Points, relevance: Relevance) -> None:
-        self.points, self.relevance = points, relevance
+        self.query_rows, self.n_items, self.relevance = points.query_rows, points.n_items, relevance
         self._judged = judged_states(relevance)
         self._log_pairs = np.log(relevance.n_relevant) + np.log(relevance.n_irrelevant)
         self._size = max(FEWEST, BLOCK_BYTES // (8 * points.n_items))
@@ -55,23 +55,19 @@ class PairRatio:
         """
         queries = np.arange(self.relevance.n_queries) if queries is None else queries
         queries = queries[self.relevance.weights[queries] > 0]
-        n_parts = min(MOST_PARTS, -(-queries.size * self.points.n_items // PAIRS))
-        parts = np.array_split(queries, n_parts)
-        total = _Sum(self.points.n_items, Z.shape[1])
-        for part in in_threads(lambda part: self._part(part, Z), parts, ahead=4):
-            total.add(part)
+        n_parts = min(MOST_PARTS, -(-queries.size * self.n_items // PAIRS))
+        total = current().total(self, np.array_split(queries, n_parts), Z)
         shares = np.exp(np.concatenate(total.logs) - total.top) / total.total
-        gradient, n = np.zeros_like(Z), self.points.n_items
+        gradient, n = np.zeros_like(Z), self.n_items
         pull = total.pull.T / total.total
         gradient[:n] = 2 * (pull[:, -1:] * Z[:n] - pull[:, :-1])
-        gradient[self.points.query_rows[queries]] -= (
-            2 * shares[:, None] * np.concatenate(total.directions)
-        )
+        gradient[self.query_rows[queries]] -= 2 * shares[:, None] * np.concatenate(total.directions)
         mean = total.top + np.log(total.total) - np.log(self.relevance.weights[queries].sum())
         return float(mean), gradient
 
-    def _part(self, queries: np.ndarray, Z: np.ndarray) -> _Sum:
-        n, rows = self.points.n_items, self.points.query_rows[queries]
+    def local_step(self, queries: np.ndarray, Z: np.ndarray) -> _Sum:
+        """Sums over some of the queries."""
+        n, rows = self.n_items, self.query_rows[queries]
         norms = np.einsum("ij,ij->i", Z, Z)
         left = np.column_stack((norms[rows], Z[rows], np.ones(rows.size)))
         right = np.vstack((-np.ones(n), 2 * Z[:n].T, -norms[:n]))
@@ -161,3 +157,10 @@ class _Sum:
             self.top = top
             self.total *= shrink
             self.pull *= shrink
+
+    def plus(self, other: _Sum) -> _Sum:
+        """The sums of this and of what comes after it."""
+        both = _Sum(self.pull.shape[1], len(self.pull) - 1)
+        both.add(self)
+        both.add(other)
+        return both

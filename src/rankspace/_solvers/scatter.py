@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse
 
 from ..relevance import Relevance
+from .pair_sums import Pairs, amid, pair_sums
 
 
 class Scatter(NamedTuple):
@@ -17,32 +18,10 @@ class Scatter(NamedTuple):
     dissimilar: np.ndarray
 
 
-class Pairs(NamedTuple):
-    """Points, centred, in double precision, and which of them are queries and which items."""
-
-    points: np.ndarray
-    query_rows: np.ndarray
-    n_items: int
-
-    @property
-    def items(self) -> np.ndarray:
-        """The points that are items."""
-        return self.points[: self.n_items]
-
-    @property
-    def queries(self) -> np.ndarray:
-        """The points that are queries."""
-        return self.points[self.query_rows]
-
-
 def centred(X: np.ndarray, relevance: Relevance, queries: np.ndarray | None) -> Pairs:
-    """Items and queries from the mean of the items, which no difference of two points sees."""
-    n, mean = len(X), X.mean(axis=0, dtype=np.float64)
-    items = np.subtract(X, mean, dtype=np.float64)
-    if queries is None:
-        return Pairs(items, relevance.own_items, n)
-    points = np.concatenate((items, np.subtract(queries, mean, dtype=np.float64)))
-    return Pairs(points, n + np.arange(len(queries)), n)
+    """Items and queries from a point amid the items, which no difference of two points sees."""
+    rows = relevance.own_items if queries is None else len(X) + np.arange(len(queries))
+    return Pairs(X, queries, amid(X), rows)
 
 
 def all_pairs(pairs: Pairs, relevance: Relevance) -> Scatter:
@@ -52,15 +31,22 @@ def all_pairs(pairs: Pairs, relevance: Relevance) -> Scatter:
     b the column sums, so it costs one product of the points with themselves for each kind of pair,
     however many pairs there are. A query among its own items adds nothing.
     """
-    weights, n_relevant = relevance.weights, relevance.n_relevant
-    relevant = _listed(relevance, relevance.grades >= relevance.relevant_from)
-    similar = _list_sum(pairs, relevance, relevant)
-    if relevance.counts_background:
-        other = _sum_over_all(pairs, weights) - similar
-    else:
-        other = _list_sum(pairs, relevance, _listed(relevance, irrelevant_marks(relevance)))
-    n_similar, n_other = weights @ n_relevant, weights @ relevance.n_irrelevant
-    return Scatter(similar / n_similar, other / n_other)
+    weights, background = relevance.weights, relevance.counts_background
+    tables = [_listed(relevance, relevance.grades >= relevance.relevant_from, pairs.n)]
+    if not background:
+        tables.append(_listed(relevance, irrelevant_marks(relevance), pairs.n))
+    counts = [_counts(pairs, relevance, table) for table in tables]
+    if background:
+        counts.append(_counts_over_all(pairs, weights))
+    asked = scipy.sparse.csr_array(
+        (weights, (relevance.rows, pairs.query_rows)), (relevance.indptr.size - 1, pairs.n)
+    )
+    grams, crosses = pair_sums(pairs, counts, asked, tables, over_all=background)
+    first, second = (gram - cross - cross.T for gram, cross in zip(grams, crosses, strict=True))
+    if background:
+        second = second - first
+    n_similar, n_other = weights @ relevance.n_relevant, weights @ relevance.n_irrelevant
+    return Scatter(first / n_similar, second / n_other)
 
 
 def irrelevant_marks(relevance: Relevance) -> np.ndarray:
@@ -71,35 +57,26 @@ def irrelevant_marks(relevance: Relevance) -> np.ndarray:
     return marks
 
 
-def _listed(relevance: Relevance, marks: np.ndarray) -> Any:
-    """Rows of judgments by items, with a one where it is marked."""
+def _listed(relevance: Relevance, marks: np.ndarray, n_points: int) -> Any:
+    """Rows of judgments by points, with a one where an item is marked."""
     indptr = np.concatenate(([0], np.cumsum(marks)))[relevance.indptr]
-    shape = (indptr.size - 1, relevance.n_items)
+    shape = (indptr.size - 1, n_points)
     return scipy.sparse.csr_array((np.ones(indptr[-1]), relevance.items[marks], indptr), shape)
 
 
-def _list_sum(pairs: Pairs, relevance: Relevance, listed: Any) -> np.ndarray:
-    weights, rows, n_rows = relevance.weights, relevance.rows, listed.shape[0]
-    counts = np.zeros(len(pairs.points))
-    counts[: pairs.n_items] = listed.T @ np.bincount(rows, weights, n_rows)
+def _counts(pairs: Pairs, relevance: Relevance, listed: Any) -> np.ndarray:
+    """In how many pairs each point is, by weight."""
+    weights, rows = relevance.weights, relevance.rows
+    counts = listed.T @ np.bincount(rows, weights, listed.shape[0])
     np.add.at(counts, pairs.query_rows, weights * np.diff(listed.indptr)[rows])
-    shape = (n_rows, len(pairs.points))
-    asked = scipy.sparse.csr_array((weights, (rows, pairs.query_rows)), shape) @ pairs.points
-    cross = asked.T @ (listed @ pairs.items)
-    return _weighted_gram(pairs.points, counts) - cross - cross.T
+    return counts
 
 
-def _sum_over_all(pairs: Pairs, weights: np.ndarray) -> np.ndarray:
-    counts = np.zeros(len(pairs.points))
+def _counts_over_all(pairs: Pairs, weights: np.ndarray) -> np.ndarray:
+    counts = np.zeros(pairs.n)
     counts[: pairs.n_items] = weights.sum()
     np.add.at(counts, pairs.query_rows, weights * pairs.n_items)
-    cross = np.outer(weights @ pairs.queries, pairs.items.sum(axis=0))
-    return _weighted_gram(pairs.points, counts) - cross - cross.T
-
-
-def _weighted_gram(points: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    rooted = points * np.sqrt(counts)[:, None]
-    return rooted.T @ rooted
+    return counts
 
 
 def sampled_pairs(
@@ -107,9 +84,9 @@ def sampled_pairs(
 ) -> Scatter:
     """Scatter of so many pairs of each kind, drawn in proportion to the weights of the queries."""
     relevant = draw_pairs(relevance, n_pairs, True, rng)
-    irrelevant = draw_pairs(relevance, n_pairs, False, rng)
+    irrelevant, points = draw_pairs(relevance, n_pairs, False, rng), pairs.points
     first, second = (
-        laplacian_sum(pairs.points, pairs.query_rows[queries], items) / n_pairs
+        laplacian_sum(points, pairs.query_rows[queries], items) / n_pairs
         for queries, items in (relevant, irrelevant)
     )
     return Scatter(first, second)
