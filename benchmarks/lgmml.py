@@ -12,15 +12,14 @@ document of the test fold. A long run may be stopped: with ``--keep FILE`` it go
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from _kept import Kept
 from _table import publish
 
 from rankspace import LGMML, Ranking, Relevance, evaluate
@@ -182,24 +181,6 @@ def draws(grid: dict[str, list[Any]]) -> list[dict[str, Any]]:
 # ---------------------------------------------------------------------- the table
 
 
-class Kept:
-    """Finished pieces by name, as lines of JSON in a file; in memory alone without one."""
-
-    def __init__(self, path: Path | None) -> None:
-        self.path = path
-        lines = path.read_text().splitlines() if path is not None and path.exists() else []
-        self.pieces: dict[str, Any] = dict(json.loads(line) for line in lines)
-
-    def get(self, name: str, make: Callable[[], Any]) -> Any:
-        """The piece of this name, made now if it was not before."""
-        if name not in self.pieces:
-            self.pieces[name] = make()
-            if self.path is not None:
-                with self.path.open("a") as file:
-                    file.write(json.dumps([name, self.pieces[name]]) + "\n")
-        return self.pieces[name]
-
-
 class Outcome(NamedTuple):
     """Measures by query, averaged over seeds; seconds of a fit; microseconds a document."""
 
@@ -236,9 +217,9 @@ def run(kept: Kept, name: str, folds: list[Fold], method: Method) -> Outcome:
         setting = fixed
         if grid is not None:
             piece = f"choice | {name} | {number} | {grid}"
-            setting = kept.get(piece, lambda fold=fold: chosen(fold, fit, grid))
+            setting = kept.get(piece, partial(chosen, fold, fit, grid))
         piece = f"test | {name} | {number} | {label}"
-        pieces.append(kept.get(piece, lambda fold=fold, s=setting: tested(fold, fit, s)))
+        pieces.append(kept.get(piece, partial(tested, fold, fit, setting)))
     values = np.hstack([np.array(piece["values"]) for piece in pieces])
     fits, scores = (np.concatenate([piece[key] for piece in pieces]) for key in ("fits", "scores"))
     return Outcome(values, float(fits.mean()), 1e6 * float(scores.mean()))
@@ -275,9 +256,7 @@ HEADER = ["data", "method", "NDCG@1", "NDCG@5", "NDCG@10", "difference", "fit, s
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    parser = argparse.ArgumentParser(add_help=False)
-    parser.add_argument("--keep", type=Path)
-    kept = Kept(parser.parse_known_args()[0].keep)
+    kept = Kept.from_arguments()
     rows = [row for name in SETS for row in rows_of(name, kept)]
     publish("LGMML beside gradient boosted trees", HEADER, rows)
 
