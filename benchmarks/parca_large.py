@@ -36,6 +36,7 @@ RUNS = [
     ("mnist", 5000, "minibatch", 512),
     ("mnist", 10_000, "lbfgs", 512),
     ("mnist", 10_000, "minibatch", 512),
+    ("mnist", 20_000, "lbfgs", 512),
     ("mnist", 20_000, "minibatch", 512),
     ("mnist", 60_000, "minibatch", 512),
     ("covertype", 10_000, "lbfgs", 64),
