@@ -4,7 +4,7 @@ MNIST (pixels over 255) and covertype (scaled features), one ridge, 0.003, for b
 else at its defaults. Each fit has a process of its own, whose peak memory counts everything:
 Python, libraries, data. Seconds are of the processor, on one thread. The loss is that of all pairs
 at the end (of 580,512 rows, of 4,096 queries and all items); the ranking error is that of other
-rows: the first 2,000 test digits, 500 rows of covertype. With ``--keep FILE`` a stopped run goes on.
+rows: the first 2,000 test digits, 500 rows of covertype. With ``--keep FILE`` a stop is no loss.
 """
 
 from __future__ import annotations
