@@ -14,7 +14,7 @@ from typing import Any
 
 PACKAGES = (
     "rankspace", "numpy", "scipy", "scikit-learn", "numba", "faiss-cpu", "ir-measures", "lightgbm",
-    "xgboost",
+    "xgboost", "metric-learn",
 )  # fmt: skip
 
 

@@ -2,15 +2,18 @@
 
 Mean NDCG@10 over the test queries of the five folds of `lgmml.py`, with one seed and 50 metrics; no
 setting is chosen here. Each row has all that the rows above it have, but the last, which has no
-local metric at all.
+local metric at all. With ``--keep FILE`` a stopped run goes on.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
+from _kept import Kept
 from _table import publish
 from lgmml import Fold, folds_of
 
@@ -20,7 +23,7 @@ from rankspace._solvers.lists import Lists
 from rankspace._solvers.metric_weights import logistic_weights
 
 PAPER = {"scaling": "l2", "kernel": "paper", "loss": "warp", "pooling": 0.0, "features": False,
-         "n_components": 0}  # fmt: skip
+         "n_components": 0, "n_directions": 0}  # fmt: skip
 STEPS: list[tuple[str, dict[str, Any]]] = [
     ("paper's form, equal weights as in the authors' code", {**PAPER, "unseen": "ones"}),
     ("weights shared over queries, by WARP", {"unseen": "shared"}),
@@ -30,13 +33,14 @@ STEPS: list[tuple[str, dict[str, Any]]] = [
     ("half of each scatter from all lists", {"pooling": 0.5}),
     ("4 directions of each metric", {"n_components": 4}),
     ("features beside distances", {"features": True}),
-    ("standard scores beside normal scores (as it comes)", {"scaling": "joined"}),
+    ("standard scores beside normal scores", {"scaling": "joined"}),
+    ("metrics made in 64 shared directions (as it comes)", {"n_directions": 64}),
     ("200 metrics", {"n_metrics": 200}),
 ]
 SETS = ("MQ2008", "OHSUMED", "MSLR sample")
 
 
-def local_scores(folds: list[Fold], options: dict[str, Any]) -> float:
+def local_scores(options: dict[str, Any], folds: list[Fold]) -> float:
     found = []
     for fold in folds:
         model = LGMML(**{"n_metrics": 50, "random_state": 0, **options})
@@ -57,16 +61,27 @@ def feature_scores(folds: list[Fold]) -> float:
     return float(np.concatenate(found).mean())
 
 
+def all_steps() -> list[tuple[str, Callable[[list[Fold]], float]]]:
+    """Each step with all those before it."""
+    steps: list[tuple[str, Callable[[list[Fold]], float]]] = []
+    options: dict[str, Any] = {}
+    for label, changes in STEPS:
+        options = {**options, **changes}
+        steps.append((label, partial(local_scores, options)))
+    return [*steps, ("features alone", feature_scores)]
+
+
 def main() -> None:
     warnings.simplefilter("ignore")
-    sets = [list(folds_of(name)) for name in SETS]
-    options: dict[str, Any] = {}
+    kept = Kept.from_arguments()
+    sets = {name: list(folds_of(name)) for name in SETS}
     rows: list[list[Any]] = []
-    for label, changes in STEPS:
-        options |= changes
-        rows.append([label, *(f"{local_scores(folds, options):.4f}" for folds in sets)])
+    for label, score in all_steps():
+        found = [
+            kept.get(f"{label} | {name}", partial(score, folds)) for name, folds in sets.items()
+        ]
+        rows.append([label, *(f"{value:.4f}" for value in found)])
         print(*rows[-1], sep=" | ", flush=True)
-    rows.append(["features alone", *(f"{feature_scores(folds):.4f}" for folds in sets)])
     publish("LGMML: what each step gives", ["step", *SETS], rows)
 
 

@@ -27,7 +27,10 @@ def test_local_metrics_gain_with_their_number(tmp_path):
 
 
 def test_time_against_features_in_small(tmp_path):
-    recipe = small("lgmml-figure-4", {}, dimensions=[5, 400], n_items=120, n_classes=6)
+    methods = load_recipe("lgmml-figure-4").content["methods"]
+    methods = [*methods[:2], {**methods[2], "last": 10}]
+    options = {"dimensions": [5, 40], "n_items": 120, "n_classes": 6}
+    recipe = small("lgmml-figure-4", {"methods": methods}, **options)
     (table,) = reproduce(recipe, tmp_path, n_jobs=1).tables
     assert table.rows[2][2] == "–"
     assert all(float(row[1]) > 0 for row in table.rows)

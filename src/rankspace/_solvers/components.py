@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -10,6 +10,7 @@ import scipy.linalg
 import scipy.optimize
 import scipy.sparse
 
+from .._threads import in_threads, single_products
 from ..relevance import Relevance
 from .factors import Points
 from .pair_ratio import PairRatio
@@ -20,6 +21,7 @@ FLOOR = 1e-6
 REACHES = (0.5, 1.0, 2.0, 4.0, 8.0)  # root mean squared lengths of embedded points to start with
 MOST_DIRECTIONS = 100  # principal directions in which a discriminant start is looked for
 SHRINKAGE = 1e-2
+AHEAD = 64  # blocks of rows that a thread multiplies before it waits for the others
 
 
 class Loss(Protocol):
@@ -40,7 +42,8 @@ class MapLoss:
 
     def embed(self, A: np.ndarray) -> np.ndarray:
         """Points under the map, from their mean, in double precision."""
-        Z = np.asarray(self.points.embed(A.T), dtype=np.float64)
+        F = A.T.astype(self.points.matrix.dtype)
+        Z = np.concatenate([*self._products(lambda rows, _: rows @ F)], dtype=np.float64)
         return Z - Z.mean(axis=0)
 
     def value_and_gradient(
@@ -50,9 +53,22 @@ class MapLoss:
         value, slopes = self._ratio.value_and_gradient(self.embed(A), queries)
         floored = np.logaddexp(value, np.log(FLOOR))
         slopes *= np.exp(value - floored)
+        slopes = slopes.astype(self.points.matrix.dtype, copy=False)
+        gradient = np.zeros(A.shape)
+        for part in self._products(lambda rows, part: slopes[part].T @ rows):
+            gradient += part
+        return float(floored), gradient
+
+    def _products(self, product: Callable[[Any, slice], np.ndarray]) -> Iterator[np.ndarray]:
+        """A product with each block of rows; sparse rows are one block.
+
+        In threads of our own: those of BLAS spin on for a while, in the way of the pairs.
+        """
         matrix = self.points.matrix
-        gradient = slopes.T.astype(matrix.dtype, copy=False) @ matrix
-        return float(floored), np.asarray(gradient, dtype=np.float64)
+        if self.points.is_sparse:
+            return iter([product(matrix, slice(None))])
+        blocks = self.points.blocks
+        return in_threads(lambda part: product(matrix[part], part), blocks, ahead=AHEAD)
 
 
 class RidgedLoss:
@@ -153,10 +169,11 @@ def descend(loss: Loss, start: np.ndarray, *, tol: float, max_iter: int) -> Desc
     def callback(intermediate_result: Any) -> None:
         losses.append(float(intermediate_result.fun))
 
-    found = scipy.optimize.minimize(
-        flat, start.ravel(), method="L-BFGS-B", jac=True, callback=callback,
-        options={"maxiter": max_iter, "maxcor": 20, "ftol": tol, "gtol": 0.0},
-    )  # fmt: skip
+    with single_products():  # threads that BLAS starts for L-BFGS would spin on
+        found = scipy.optimize.minimize(
+            flat, start.ravel(), method="L-BFGS-B", jac=True, callback=callback,
+            options={"maxiter": max_iter, "maxcor": 20, "ftol": tol, "gtol": 0.0},
+        )  # fmt: skip
     converged = found.nit < max_iter
     return Descent(found.x.reshape(start.shape), float(found.fun), losses, converged, len(losses))
 

@@ -21,7 +21,7 @@ from .factors import Points
 from .pair_loss import judged_states
 
 MOST_PARTS, PAIRS = 32, 2**20  # parts that sums are taken in, whatever the number of threads
-BLOCK_BYTES, FEWEST = 2**19, 8  # distances of a block stay in the cache of a core, if they can
+BLOCK_BYTES, FEWEST = 2**21, 8  # of distances: more leave the cache, fewer are all overhead
 TINY = 1e-100  # a sum of exponentials below this has lost digits
 NOTHING = -700.0  # its exponential is 1e-304, found faster than one that is 0
 
@@ -55,7 +55,9 @@ class PairRatio:
         """
         queries = np.arange(self.relevance.n_queries) if queries is None else queries
         queries = queries[self.relevance.weights[queries] > 0]
-        n_parts = min(MOST_PARTS, -(-queries.size * self.n_items // PAIRS))
+        n_parts = min(
+            MOST_PARTS, -(-queries.size * self.n_items // PAIRS), -(-queries.size // FEWEST)
+        )
         total = current().total(self, np.array_split(queries, n_parts), Z)
         shares = np.exp(np.concatenate(total.logs) - total.top) / total.total
         gradient, n = np.zeros_like(Z), self.n_items
@@ -65,50 +67,55 @@ class PairRatio:
         mean = total.top + np.log(total.total) - np.log(self.relevance.weights[queries].sum())
         return float(mean), gradient
 
-    def local_step(self, queries: np.ndarray, Z: np.ndarray) -> _Sum:
+    def opened(self, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Embedded items, and two factors of the negative squared distances of points and items."""
+        items, norms = Z[: self.n_items], np.einsum("ij,ij->i", Z, Z)
+        left = np.column_stack((norms, Z, np.ones(len(Z))))
+        right = np.vstack((-np.ones(len(items)), 2 * items.T, -norms[: len(items)]))
+        return items, left, right
+
+    def local_step(
+        self, queries: np.ndarray, state: tuple[np.ndarray, np.ndarray, np.ndarray]
+    ) -> _Sum:
         """Sums over some of the queries."""
-        n = self.n_items
-        norms = np.einsum("ij,ij->i", Z, Z)
-        right = np.vstack((2 * Z[:n].T, -np.ones(n), -norms[:n]))
-        found = _Sum(n, Z.shape[1])
+        items, left, right = state
+        left, n = left[self.query_rows[queries]], self.n_items
+        found = _Sum(n, items.shape[1])
+        # One buffer for all blocks: threads that ask for memory wait for each other.
+        buffer = np.empty((min(self._size, queries.size), n))
         for at in range(0, queries.size, self._size):
-            block = queries[at : at + self._size]
-            rows, ones = self.query_rows[block], np.ones((block.size, 1))
-            left = np.hstack((Z[rows], norms[rows, None], ones))
-            logs, weights, units = self._softmax(left, right, block)
+            block, own = queries[at : at + self._size], left[at : at + self._size]
+            weights = np.matmul(own, right, out=buffer[: block.size])
+            logs, units = self._softmax(weights, own, right, block)
             logs += np.log(self.relevance.weights[block])
-            top = logs.max()
-            shares = np.exp(logs - top)
-            moments = np.hstack((Z[rows], ones)) * (shares / units)[:, None]
-            found.add(top, shares.sum(), moments.T @ weights)
-            found.directions.append(weights @ Z[:n] / units[:, None])
-            found.logs.append(logs)
+            shares = found.add_logs(logs)
+            found.pull += (own[:, 1:] * (shares / units)[:, None]).T @ weights
+            found.directions.append(weights @ items / units[:, None])
         return found
 
     def _softmax(
-        self, left: np.ndarray, right: np.ndarray, block: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Log of each F_q, and sigma - tau in units of its own, of a block of queries."""
+        self, logits: np.ndarray, left: np.ndarray, right: np.ndarray, block: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Log of each F_q, and units of sigma - tau, which replace ``left @ right`` in place."""
         from .._kernels.ratio import put_relevant
 
-        tau = left @ right
-        near = self._take_relevant(tau, block, NOTHING)
-        np.exp(tau, out=tau)
+        near = self._take_relevant(logits, block, NOTHING)
+        tau = np.exp(logits, out=logits)
         sums, shifts = tau.sum(axis=1), np.zeros(block.size)
-        far = np.flatnonzero(sums < TINY)
-        if far.size:  # from everything irrelevant: its exponentials are lost
+        if sums.min() < TINY:  # far from everything irrelevant: its exponentials are lost
+            far = np.flatnonzero(sums < TINY)
             again = left[far] @ right
             self._take_relevant(again, block[far], -np.inf)
             shifts[far] = again.max(axis=1)
             tau[far] = np.exp(again - shifts[far, None])
             sums[far] = tau[far].sum(axis=1)
         farthest = near.max(axis=1)
-        sigma = np.exp(near - farthest[:, None])
+        sigma = np.exp(near - farthest[:, None], out=near)
         sums_near = sigma.sum(axis=1)
         logs = farthest + np.log(sums_near) + shifts + np.log(sums) - self._log_pairs[block]
         sigma *= -(sums / sums_near)[:, None]
         put_relevant(tau, *self._judgments(block), sigma)
-        return logs, tau, -sums
+        return logs, -sums
 
     def _take_relevant(self, logits: np.ndarray, block: np.ndarray, rest: float) -> np.ndarray:
         """Squared distances of relevant items; ``rest`` replaces their negatives in a block."""
@@ -136,22 +143,33 @@ class _Sum:
         self.directions: list[np.ndarray] = []
         self.logs: list[np.ndarray] = []
 
-    def add(self, top: float, total: float, pull: np.ndarray) -> None:
-        """Take in sums in units of their own."""
+    def add_logs(self, logs: np.ndarray) -> np.ndarray:
+        """Take in terms by their logs; returns them in the unit that the sums have now."""
+        self._raise(logs.max())
+        shares = np.exp(logs - self.top)
+        self.total += shares.sum()
+        self.logs.append(logs)
+        return shares
+
+    def add(self, other: _Sum) -> None:
+        """Take in another sum."""
+        self._raise(other.top)
+        unit = np.exp(other.top - self.top)
+        self.total += unit * other.total
+        self.pull += unit * other.pull
+        self.directions += other.directions
+        self.logs += other.logs
+
+    def _raise(self, top: float) -> None:
         if top > self.top:
             shrink = np.exp(self.top - top)
             self.top = top
             self.total *= shrink
             self.pull *= shrink
-        unit = np.exp(top - self.top)
-        self.total += unit * total
-        self.pull += unit * pull
 
     def plus(self, other: _Sum) -> _Sum:
         """The sums of this and of what comes after it."""
         both = _Sum(self.pull.shape[1], len(self.pull) - 1)
-        both.add(self.top, self.total, self.pull)
-        both.add(other.top, other.total, other.pull)
-        both.directions = self.directions + other.directions
-        both.logs = self.logs + other.logs
+        both.add(self)
+        both.add(other)
         return both
