@@ -399,3 +399,66 @@ def test_mapped_vectors_far_from_the_origin_are_searched(tmp_path, rng):
     mapped = rankspace.Index(tmp_path / "x.npy").rank(X[:20], 5)
     held = rankspace.Index(X).rank(X[:20], 5)
     np.testing.assert_array_equal(mapped.items, held.items)
+
+
+# ---------------------------------------------------------------------- search, evaluation, tuning
+
+
+@pytest.mark.parametrize("k", [None, 5])
+def test_same_lists_and_scores(k, data, client):
+    X, y = data
+    relevance = Relevance.from_labels(y)
+    index = rankspace.Index(X, GMML().fit(X, y).metric_, max_memory=1)
+    expected = index.rank(k=k)
+    scores = rankspace.evaluate(index.blocks(k=k), relevance, "map ndcg@10")
+    with rankspace.on(client):
+        found = index.rank(k=k)
+        again = rankspace.evaluate(index.blocks(k=k), relevance, "map ndcg@10")
+    np.testing.assert_array_equal(found.items, expected.items)
+    np.testing.assert_array_equal(found.distances, expected.distances)
+    for measure, values in scores.values.items():
+        np.testing.assert_array_equal(again.values[measure], values)
+
+
+def test_scores_elsewhere_are_matched_by_name(rng, client):
+    X, Q = rng.normal(size=(200, 3)), rng.normal(size=(70, 3))
+    names = [f"q{number}" for number in range(70)]
+    qrels = {name: {str(number): 1} for number, name in enumerate(reversed(names))}
+    relevance = Relevance.from_qrels(qrels, item_ids=map(str, range(200)))
+    index = rankspace.Index(X, ids=list(map(str, range(200))), max_memory=1)
+    with rankspace.on(client):
+        found = rankspace.evaluate(index.blocks(Q, query_ids=names), relevance, "mrr")
+    expected = rankspace.evaluate(index.blocks(Q, query_ids=names), relevance, "mrr")
+    np.testing.assert_array_equal(found.values["mrr"], expected.values["mrr"])
+
+
+def test_same_score_of_a_model(data, client):
+    X, y = data
+    model = GMML().fit(X, y)
+    with rankspace.on(client):
+        found = model.score(X, y)
+    assert found == model.score(X, y)
+
+
+def test_same_choice_of_tune(rng, client):
+    X, Q = rng.normal(size=(200, 6)), rng.normal(size=(40, 6))
+    near = np.argsort(((Q[:, None, :2] - X[:, :2]) ** 2).sum(axis=2), axis=1)[:, :5]
+    relevance = Relevance.from_lists(near, n_items=200)
+    options = {"queries": Q, "methods": ["listwise"], "n_folds": 3, "random_state": 0}
+    expected = rankspace.tune(X, relevance, **options)
+    with rankspace.on(client):
+        found = rankspace.tune(X, relevance, **options)
+    assert found.report.chosen == expected.report.chosen
+    np.testing.assert_allclose(found.metric.components, expected.metric.components, rtol=1e-6)
+
+
+def test_grid_search_through_joblib(data, client):
+    import joblib
+    from sklearn.model_selection import GridSearchCV
+
+    X, y = data
+    search = GridSearchCV(GMML(), {"t": [0.1, 0.5, 0.9]}, cv=3)
+    expected = search.fit(X, y).cv_results_["mean_test_score"]
+    with joblib.parallel_config(backend="dask"):
+        found = search.fit(X, y).cv_results_["mean_test_score"]
+    np.testing.assert_allclose(found, expected, rtol=1e-10)

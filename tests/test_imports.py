@@ -29,7 +29,7 @@ LAYERS = [
     {"_qrels", "_judgments"},
     {"_judgment_table"},
     {"relevance", "ranking"},
-    {"_held_out", "_rows"},
+    {"_held_out", "_rows", "_ranked"},
     {"results", "_space", "_scaling", "_feature_scaling", "_local_distances"},
     {"measures", "search", "datasets"},
     {"metric", "_local_index", "local_metric", "neighbors"},

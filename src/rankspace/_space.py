@@ -48,6 +48,14 @@ class Space:
     def n_items(self) -> int:
         return len(self.vectors)
 
+    def __getstate__(self) -> dict[str, Any]:
+        # An index of FAISS is made anew where it is needed.
+        return {**vars(self), "_faiss": self._faiss is not None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._faiss = self._build_faiss() if state["_faiss"] else None
+
     def _centred(self, vectors: np.ndarray) -> np.ndarray:
         return shifted(vectors, self.centre).astype(self.vectors.dtype, copy=False)
 
