@@ -7,8 +7,15 @@ import numpy as np
 from .._threads import in_threads, single_products
 from ..relevance import Relevance
 from .lists import Lists
-from .local_metrics import Local, Recipe, local_factor, set_scatter, unit_of
-from .scatter import all_pairs, centred
+from .local_metrics import (
+    Local,
+    Recipe,
+    local_factor,
+    set_scatter,
+    shared_directions,
+    unit_of,
+)
+from .scatter import Scatter, all_pairs, centred
 
 MOST_JUDGED = 64  # items of each kind that weights of a query are learned from
 MOST_QUERIES = 300
@@ -34,6 +41,10 @@ def query_metrics(
     order = rng.permutation(relevance.n_queries)
     _, first = np.unique(relevance.rows[order], return_index=True)
     chosen = order[np.sort(first)[:n_metrics]]
+    shared = shared_directions(pool, recipe)
+    if shared is not None:
+        pool = Scatter(*(shared @ part @ shared.T for part in pool))
+        Z, points = Z @ shared.T, points @ shared.T
 
     def work(query: int) -> np.ndarray:
         high, low = relevance.relevant(query), relevance.irrelevant(query)
@@ -41,7 +52,8 @@ def query_metrics(
         far = Z[low].astype(np.float64)
         factor = local_factor(set_scatter(near, far), pool, recipe)
         judged = np.concatenate([near[1:], far])
-        return factor / unit_of((judged - near[0]) @ factor.T, recipe.largest)
+        factor /= unit_of((judged - near[0]) @ factor.T, recipe.largest)
+        return factor if shared is None else factor @ shared
 
     with single_products():
         factors = np.stack(list(in_threads(work, chosen.tolist())))
