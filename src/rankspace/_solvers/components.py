@@ -10,7 +10,7 @@ import scipy.linalg
 import scipy.optimize
 import scipy.sparse
 
-from .._threads import in_threads
+from .._threads import in_threads, single_products
 from ..relevance import Relevance
 from .factors import Points
 from .pair_ratio import PairRatio
@@ -169,10 +169,11 @@ def descend(loss: Loss, start: np.ndarray, *, tol: float, max_iter: int) -> Desc
     def callback(intermediate_result: Any) -> None:
         losses.append(float(intermediate_result.fun))
 
-    found = scipy.optimize.minimize(
-        flat, start.ravel(), method="L-BFGS-B", jac=True, callback=callback,
-        options={"maxiter": max_iter, "maxcor": 20, "ftol": tol, "gtol": 0.0},
-    )  # fmt: skip
+    with single_products():  # threads that BLAS starts for L-BFGS would spin on
+        found = scipy.optimize.minimize(
+            flat, start.ravel(), method="L-BFGS-B", jac=True, callback=callback,
+            options={"maxiter": max_iter, "maxcor": 20, "ftol": tol, "gtol": 0.0},
+        )  # fmt: skip
     converged = found.nit < max_iter
     return Descent(found.x.reshape(start.shape), float(found.fun), losses, converged, len(losses))
 

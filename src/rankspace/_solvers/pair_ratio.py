@@ -55,7 +55,9 @@ class PairRatio:
         """
         queries = np.arange(self.relevance.n_queries) if queries is None else queries
         queries = queries[self.relevance.weights[queries] > 0]
-        n_parts = min(MOST_PARTS, -(-queries.size * self.n_items // PAIRS))
+        n_parts = min(
+            MOST_PARTS, -(-queries.size * self.n_items // PAIRS), -(-queries.size // FEWEST)
+        )
         total = current().total(self, np.array_split(queries, n_parts), Z)
         shares = np.exp(np.concatenate(total.logs) - total.top) / total.total
         gradient, n = np.zeros_like(Z), self.n_items
@@ -65,13 +67,20 @@ class PairRatio:
         mean = total.top + np.log(total.total) - np.log(self.relevance.weights[queries].sum())
         return float(mean), gradient
 
-    def local_step(self, queries: np.ndarray, Z: np.ndarray) -> _Sum:
+    def opened(self, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Embedded items, and two factors of the negative squared distances of points and items."""
+        items, norms = Z[: self.n_items], np.einsum("ij,ij->i", Z, Z)
+        left = np.column_stack((norms, Z, np.ones(len(Z))))
+        right = np.vstack((-np.ones(len(items)), 2 * items.T, -norms[: len(items)]))
+        return items, left, right
+
+    def local_step(
+        self, queries: np.ndarray, state: tuple[np.ndarray, np.ndarray, np.ndarray]
+    ) -> _Sum:
         """Sums over some of the queries."""
-        n, rows = self.n_items, self.query_rows[queries]
-        norms = np.einsum("ij,ij->i", Z, Z)
-        left = np.column_stack((norms[rows], Z[rows], np.ones(rows.size)))
-        right = np.vstack((-np.ones(n), 2 * Z[:n].T, -norms[:n]))
-        found = _Sum(n, Z.shape[1])
+        items, left, right = state
+        left, n = left[self.query_rows[queries]], self.n_items
+        found = _Sum(n, items.shape[1])
         # One buffer for all blocks: threads that ask for memory wait for each other.
         buffer = np.empty((min(self._size, queries.size), n))
         for at in range(0, queries.size, self._size):
@@ -81,7 +90,7 @@ class PairRatio:
             logs += np.log(self.relevance.weights[block])
             shares = found.add_logs(logs)
             found.pull += (own[:, 1:] * (shares / units)[:, None]).T @ weights
-            found.directions.append(weights @ Z[:n] / units[:, None])
+            found.directions.append(weights @ items / units[:, None])
         return found
 
     def _softmax(
