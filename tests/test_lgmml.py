@@ -559,6 +559,17 @@ def test_classes_of_new_points(options):
     assert (model.metric_.weights >= 0).all()
 
 
+def test_queries_in_shared_directions():
+    """As many directions as features change nothing, half of them little."""
+    X, y = load_digits(return_X_y=True)
+    every, same, half = (
+        LGMML(10, n_directions=n, random_state=0).fit(X[:400], y[:400]) for n in (0, 64, 32)
+    )
+    np.testing.assert_array_equal(every.metric_.factors, same.metric_.factors)
+    assert half.metric_.factors.shape == (10, 32, 64)
+    assert half.score(X[400:600], y[400:600]) > every.score(X[400:600], y[400:600]) - 0.05
+
+
 def test_separate_queries_and_a_shortlist(rng):
     X, Q = rng.normal(size=(60, 4)), rng.normal(size=(12, 4))
     near = [np.argsort(np.linalg.norm((X - q)[:, :2], axis=1))[:5] for q in Q]

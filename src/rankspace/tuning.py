@@ -26,8 +26,7 @@ from .tune_report import Tried, TuneReport
 
 FEWEST_QUERIES = 10
 MANY_QUERIES = 300  # whose third tells a gain from chance
-SIGNIFICANT = 0.05  # of harm to a group
-CONVINCING = 0.01  # of a gain: many candidates were tried, and folds share their queries
+SIGNIFICANT = 0.05  # chance of a gain, or of harm to a group
 AS_IS = "as they are"
 LISTED = 10  # items of each query that the report keeps
 
@@ -288,7 +287,7 @@ def _verdict(report: TuneReport, sign: float) -> str:
     if report.chosen == AS_IS:
         return "Nothing tried ranks better than the vectors as they are: keep them."
     gain, chance = sign * groups["all"].difference[name], groups["all"].p_value[name]
-    if gain <= 0 or chance >= CONVINCING:
+    if gain <= 0 or chance >= SIGNIFICANT:
         return (
             f"Nothing is better beyond chance (p = {chance:.3g}): keep the vectors as they are, or "
             "judge more queries."

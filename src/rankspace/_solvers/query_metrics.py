@@ -7,7 +7,14 @@ import numpy as np
 from .._backends import current
 from ..relevance import Relevance
 from .lists import Lists
-from .local_metrics import Local, Recipe, local_factor, set_scatter, unit_of
+from .local_metrics import (
+    Local,
+    Recipe,
+    local_factor,
+    set_scatter,
+    shared_directions,
+    unit_of,
+)
 from .scatter import Scatter, all_pairs, centred
 
 MOST_JUDGED = 64  # items of each kind that weights of a query are learned from
@@ -34,9 +41,15 @@ def query_metrics(
     order = rng.permutation(relevance.n_queries)
     _, first = np.unique(relevance.rows[order], return_index=True)
     chosen = order[np.sort(first)[:n_metrics]]
+    shared = shared_directions(pool, recipe)
+    if shared is not None:
+        pool = Scatter(*(shared @ part @ shared.T for part in pool))
+        Z, points = Z @ shared.T, points @ shared.T
 
     step = _QueryStep(Z, relevance, points)
     factors = np.stack(list(current().each(step, chosen.tolist(), (pool, recipe))))
+    if shared is not None:
+        factors = factors @ shared
     return Local(factors, np.full(len(chosen), -1))
 
 
