@@ -432,6 +432,17 @@ def test_scores_elsewhere_are_matched_by_name(rng, client):
     np.testing.assert_array_equal(found.values["mrr"], expected.values["mrr"])
 
 
+def test_same_scores_of_given_lists(rng, client, monkeypatch):
+    monkeypatch.setattr("rankspace.measures.SENT", 16)
+    ranking = rankspace.Ranking.from_distances(rng.normal(size=(60, 40)))
+    relevance = Relevance.from_lists([[number % 40] for number in range(60)], n_items=40)
+    with rankspace.on(client):
+        found = rankspace.evaluate(ranking, relevance, "mrr ndcg@5")
+    expected = rankspace.evaluate(ranking, relevance, "mrr ndcg@5")
+    for measure, values in expected.values.items():
+        np.testing.assert_array_equal(found.values[measure], values)
+
+
 def test_same_score_of_a_model(data, client):
     X, y = data
     model = GMML().fit(X, y)
@@ -462,3 +473,40 @@ def test_grid_search_through_joblib(data, client):
     with joblib.parallel_config(backend="dask"):
         found = search.fit(X, y).cv_results_["mean_test_score"]
     np.testing.assert_allclose(found, expected, rtol=1e-10)
+
+
+# ---------------------------------------------------------------------- commands
+
+
+def test_commands_on_a_cluster(data, client, tmp_path, capsys):
+    from rankspace.cli import main
+
+    X, y = data
+    np.save(tmp_path / "x.npy", X)
+    np.save(tmp_path / "y.npy", y)
+    vectors, address = str(tmp_path / "x.npy"), client.scheduler.address
+    words = ["--method", "gmml", "--labels", str(tmp_path / "y.npy"), "--output"]
+    for name, where in (("here", []), ("there", ["--cluster", address])):
+        metric, run = str(tmp_path / f"{name}.safetensors"), str(tmp_path / f"{name}.trec")
+        assert main(["fit", vectors, *words, metric, *where]) == 0
+        ranked = ["rank", vectors, "--metric", metric, "-k", "5", "--output", run]
+        assert main([*ranked, *where]) == 0
+    assert "cluster of 2 workers: http" in capsys.readouterr().err
+    assert (tmp_path / "here.trec").read_bytes() == (tmp_path / "there.trec").read_bytes()
+    (tmp_path / "qrels.txt").write_text("".join(f"{n} 0 {n + 3} 1\n" for n in range(440)))
+    judged = ["evaluate", str(tmp_path / "here.trec"), str(tmp_path / "qrels.txt"), "--json"]
+    answers = []
+    for where in ([], ["--cluster", address]):
+        assert main([*judged, *where]) == 0
+        answers.append(capsys.readouterr().out)
+    assert answers[0] == answers[1]
+
+
+def test_a_command_says_what_cluster_takes(capsys, tmp_path):
+    from rankspace.cli import main
+
+    np.save(tmp_path / "x.npy", np.eye(4))
+    output = str(tmp_path / "run.trec")
+    words = ["rank", str(tmp_path / "x.npy"), "--output", output, "--cluster", "home"]
+    assert main(words) == 2
+    assert "--cluster must be the address" in capsys.readouterr().err
