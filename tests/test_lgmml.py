@@ -274,6 +274,14 @@ def test_the_anchor_ranks_the_others_best(seed, n, k):
     assert best_anchor(mapped, grades, k) == slow_anchor(mapped, grades, k)
 
 
+def test_leading_directions_of_equal_lengths(rng):
+    Q = np.linalg.qr(rng.normal(size=(64, 64)))[0]
+    lengths = np.where(np.arange(64) < 40, 1.5, np.linspace(0.9, 1.2, 64))
+    lengths[:2] = 2.2, 1.6
+    found = leading_directions(lengths[:, None] * Q.T, 4)
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), [2.2, 1.6, 1.5, 1.5])
+
+
 def test_leading_directions_are_the_nearest_of_their_rank(rng):
     L = rng.normal(size=(5, 5))
     found = leading_directions(L, 2)

@@ -189,7 +189,9 @@ def leading_directions(L: np.ndarray, n: int) -> np.ndarray:
     d = L.shape[1]
     if n >= d:
         return L
-    values, vectors = scipy.linalg.eigh(L.T @ L, subset_by_index=[d - n, d - 1])
+    # All of them: asked for some, LAPACK may leave out those of a value that comes several times.
+    values, vectors = scipy.linalg.eigh(L.T @ L, driver="evd")
+    values, vectors = values[d - n :], vectors[:, d - n :]
     # eigh leaves the sign of a vector to chance.
     signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(n)])
     return np.ascontiguousarray((vectors * (signs * np.sqrt(np.maximum(values, 0)))).T[::-1])
