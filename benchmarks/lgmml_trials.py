@@ -286,7 +286,6 @@ def trees(distances: bool) -> Callable[[Fold], Scorer]:
 
 TRIALS: list[tuple[str, Callable[[Fold], Scorer]]] = [
     ("LGMML, 50 metrics, as it comes", scorer(as_it_comes)),
-    ("200 metrics", scorer(as_it_comes, n_metrics=200)),
     ("anchors and metrics of 50 clusters of relevant documents", scorer(clustered)),
     (
         "factors moved by WARP, 20 short steps a list, then new weights",
@@ -294,7 +293,6 @@ TRIALS: list[tuple[str, Callable[[Fold], Scorer]]] = [
     ),
     ("the same by long steps", scorer(moved_by_warp, step=0.02)),
     ("factors and weights moved by 10 steps of L-BFGS", scorer(moved_by_descent)),
-    ("factors and weights moved by 60 steps of L-BFGS", scorer(moved_by_descent, steps=60)),
     ("boosting: 50 metrics, each of what is most wrong so far", scorer(boosted)),
     ("mean of five models of other lists", averaged),
     ("LightGBM on features", trees(False)),

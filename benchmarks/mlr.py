@@ -39,15 +39,15 @@ def classes(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
 class BareRound(RankingLoss):
     """The products and sorts of a round, and nothing else."""
 
-    def local_step(self, block: np.ndarray, state: tuple[np.ndarray, ...]) -> Sums:
-        items, queries, _ = state
+    def bare_step(self, block: np.ndarray, items: np.ndarray, queries: np.ndarray) -> Sums:
         distances = queries[block] @ items.T
         np.argsort(distances, axis=1)
         return Sums(self.Q[block].T @ (distances @ self.X), np.zeros(len(self.X)), 0.0)
 
     def run(self, components: np.ndarray) -> None:
-        state = (self._embed(self.X, components), self._embed(self.Q, components), np.zeros(0))
-        list(in_threads(lambda b: self.local_step(b, state), self.blocks(self.queries), ahead=8))
+        items, queries = self.X @ components.T, self.Q @ components.T
+        blocks = self.blocks(self.queries)
+        list(in_threads(lambda b: self.bare_step(b, items, queries), blocks, ahead=8))
 
 
 def round_row(X: np.ndarray, y: np.ndarray, measure: str) -> list[Any]:

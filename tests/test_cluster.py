@@ -1,12 +1,18 @@
 """Learners on a real Dask cluster of processes: the same answers, whatever happens to workers."""
 
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
 import warnings
 
 import numpy as np
 import pytest
 
 import rankspace
-from rankspace import GMML, MLR, PARCA, Relevance, RobustMLR
+from rankspace import FRML, GMML, LGMML, MLR, PARCA, Relevance, RobustMLR
 from rankspace._backends import Threads, Tree, current, shards_of, total_of
 from rankspace._backends._parcel import Parcel, mapped_file
 
@@ -30,14 +36,25 @@ def client(cluster):
         yield client
 
 
-@pytest.fixture(scope="module")
-def data():
+def blobs(n):
     """Three blobs in six dimensions, half of them noise."""
     rng = np.random.default_rng(0)
-    y = np.arange(900) % 3
-    X = rng.normal(size=(900, 6)) * [1, 1, 1, 3, 3, 3]
+    y = np.arange(n) % 3
+    X = rng.normal(size=(n, 6)) * [1, 1, 1, 3, 3, 3]
     X[:, :2] += np.array([[0, 0], [2, 0], [0, 2]])[y]
     return X, y
+
+
+@pytest.fixture(scope="module")
+def data():
+    return blobs(450)
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch):
+    """So that small data are in several blocks."""
+    monkeypatch.setattr("rankspace._solvers.pair_ratio.PAIRS", 2**14)
+    monkeypatch.setattr("rankspace._solvers.pair_sums.BLOCK", 64)
 
 
 def separate_queries(rng, n_items=300, n_queries=60):
@@ -54,9 +71,10 @@ LEARNERS = {
     "gmml": lambda: GMML(),
     "mlr": lambda: MLR(measure="auc", C=100.0, max_iter=12, max_memory=1),
     "mlr sampled": lambda: MLR(
-        measure="map", C=100.0, max_iter=6, batch_size=200, max_memory=1, random_state=0
+        measure="map", C=100.0, max_iter=6, batch_size=100, max_memory=1, random_state=0
     ),
     "robust": lambda: RobustMLR(measure="auc", C=100.0, max_iter=6, max_memory=1),
+    "frml": lambda: FRML(3, n_shards=3, max_triplets=3000, check_every=1000, random_state=0),
     "parca": lambda: PARCA(2, ridge=0.01, init="pca", max_iter=8),
 }
 
@@ -126,7 +144,8 @@ def test_on_says_what_it_takes():
         pass
 
 
-def test_no_scheduler_at_the_address():
+def test_no_scheduler_at_the_address(monkeypatch):
+    monkeypatch.setattr("rankspace._backends._dask.CONNECTING", 0.5)
     with pytest.raises(ConnectionError, match="no Dask scheduler answers"):
         rankspace.on("tcp://127.0.0.1:9").__enter__()
 
@@ -164,6 +183,16 @@ def test_same_answer_in_serial_in_threads_and_on_workers(learner, data, client, 
         np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
 
 
+def test_same_answer_with_many_blocks_of_rows(client):
+    X, y = blobs(10_000)
+    model = MLR(measure="auc", C=100.0, max_iter=3, batch_size=40, max_memory=4, random_state=0)
+    found = []
+    for where in ("serial", client):
+        with rankspace.on(where):
+            found.append(model.fit(X, y).components_)
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-10, atol=1e-12)
+
+
 def test_same_answer_from_lists_of_separate_queries(rng, client):
     X, relevance, Q = separate_queries(rng)
     for model in (GMML(), MLR(measure="auc", C=10.0, max_iter=5, max_memory=1)):
@@ -172,6 +201,32 @@ def test_same_answer_from_lists_of_separate_queries(rng, client):
             with rankspace.on(where):
                 found.append(model.fit(X, relevance, queries=Q).components_)
         np.testing.assert_allclose(found[1], found[0], rtol=1e-10, atol=1e-12)
+
+
+def lists_of_documents(rng, n_lists=40, length=12):
+    X = rng.normal(size=(n_lists * length, 5))
+    grades = np.clip(np.round(X[:, 0] + 0.5 * rng.normal(size=len(X)) + 1), 0, 2)
+    return X, grades, np.repeat(np.arange(n_lists), length)
+
+
+@pytest.mark.parametrize("kind", ["lists", "queries"])
+def test_same_local_metrics(kind, rng, data, client, monkeypatch):
+    found = []
+    for where in ("serial", "threads", client):
+        monkeypatch.setenv("OMP_NUM_THREADS", "2" if where == "threads" else "1")
+        model = LGMML(3, random_state=0)
+        with rankspace.on(where):
+            if kind == "lists":
+                X, grades, qid = lists_of_documents(np.random.default_rng(1))
+                model.set_params(n_metrics=20).fit(X, grades, qid=qid)
+                found.append((model.metric_.factors, model.predict(X)))
+            else:
+                X, y = data[0][:200], data[1][:200]
+                model.fit(X, y)
+                found.append((model.metric_.factors, model.rank(X[:5], X).distances))
+    for other in found[1:]:
+        for mine, theirs in zip(found[0], other, strict=True):
+            np.testing.assert_allclose(theirs, mine, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("n_workers", [1, 4])
@@ -187,3 +242,271 @@ def test_same_answer_with_other_numbers_of_workers(n_workers, data, cluster, cli
     finally:
         cluster.scale(2)
         client.wait_for_workers(2)
+
+
+# ---------------------------------------------------------------------- losses
+
+
+class AfterRound(logging.Handler):
+    """Does something once, after a round of MLR."""
+
+    def __init__(self, number, what):
+        super().__init__(logging.INFO)
+        self.number, self.what, self.seen = number, what, 0
+
+    def emit(self, record):
+        self.seen += 1
+        if self.seen == self.number:
+            self.what()
+
+    def __enter__(self):
+        logger = logging.getLogger("rankspace")
+        self.level, _ = logger.level, logger.setLevel(logging.INFO)
+        logger.addHandler(self)
+        return self
+
+    def __exit__(self, *error):
+        logger = logging.getLogger("rankspace")
+        logger.removeHandler(self)
+        logger.setLevel(self.level)
+
+
+def test_a_killed_worker_costs_time_and_nothing_else(data, client):
+    X, y = data
+    expected = components("mlr", X, y, "serial")
+    victim = next(iter(client.run(os.getpid).values()))
+    with AfterRound(3, lambda: os.kill(victim, signal.SIGKILL)) as rounds:
+        found = components("mlr", X, y, client)
+    assert rounds.seen >= 10
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+    with pytest.raises(ProcessLookupError):
+        os.kill(victim, 0)
+
+
+def test_all_workers_killed_at_once(data, client):
+    X, y = data
+    expected = components("mlr", X, y, "serial")
+
+    def kill_all():
+        for victim in client.run(os.getpid).values():
+            os.kill(victim, signal.SIGKILL)
+
+    with AfterRound(3, kill_all):
+        found = components("mlr", X, y, client)
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.fixture
+def lone_scheduler(tmp_path):
+    """A scheduler and a worker in processes of their own."""
+    where = tmp_path / "scheduler.json"
+    words = [sys.executable, "-m", "dask"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": tmp_path}
+    ends = ["--scheduler-file", str(where), "--no-dashboard"]
+    scheduler = subprocess.Popen([*words, "scheduler", "--port", "0", *ends], **quiet)
+    worker = subprocess.Popen([*words, "worker", "--no-nanny", "--nthreads", "1", *ends], **quiet)
+    while not where.exists():
+        time.sleep(0.05)
+    yield where, scheduler
+    for process in (scheduler, worker):
+        process.kill()
+        process.wait()
+
+
+def test_a_scheduler_that_goes_away_leaves_a_checkpoint(data, lone_scheduler, tmp_path):
+    X, y = data
+    where, scheduler = lone_scheduler
+    path = tmp_path / "rounds.safetensors"
+    model = LEARNERS["mlr"]().set_params(checkpoint=path)
+    with distributed.Client(scheduler_file=str(where), timeout=2) as client:
+        client.wait_for_workers(1)
+        gone = pytest.raises(ConnectionError, match=r"scheduler .* gone.*rounds\.safetensors")
+        with AfterRound(4, scheduler.kill), rankspace.on(client), gone:
+            model.fit(X, y)
+    resumed = model.fit(X, y)
+    assert resumed.n_iter_ >= 10
+    with AfterRound(1, lambda: None) as rounds:
+        np.testing.assert_array_equal(model.fit(X, y).components_, resumed.components_)
+    assert rounds.seen < 4
+    expected = components("mlr", X, y, "serial")
+    np.testing.assert_allclose(resumed.components_, expected, rtol=1e-10, atol=1e-12)
+
+
+# ---------------------------------------------------------------------- what X may be
+
+
+@pytest.fixture
+def forms(data, tmp_path):
+    """The same items as a file, mapped, in a folder of parts, and as a dask.array."""
+    import dask.array
+
+    X, _ = data
+    path, folder = tmp_path / "x.npy", tmp_path / "parts"
+    np.save(path, X)
+    folder.mkdir()
+    for number, part in enumerate(np.array_split(X, 4)):
+        np.save(folder / f"part-{number}.npy", part)
+    return {
+        "file": path,
+        "mapped": np.load(path, mmap_mode="r"),
+        "folder": folder,
+        "dask": dask.array.from_array(X, chunks=(250, 3)),
+    }
+
+
+@pytest.mark.parametrize("learner", ["gmml", "mlr", "parca"])
+def test_same_answer_from_files_and_chunks(learner, data, forms, client):
+    X, y = data
+    expected = components(learner, X, y, "serial")
+    for form, given in forms.items():
+        for where in ("serial", client):
+            found = components(learner, given, y, where)
+            np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12, err_msg=form)
+
+
+def test_parts_must_fit_together(tmp_path):
+    with pytest.raises(ValueError, match="it has none"):
+        GMML().fit(tmp_path, [0, 1])
+    np.save(tmp_path / "a.npy", np.zeros((3, 2)))
+    np.save(tmp_path / "b.npy", np.zeros((3, 4)))
+    with pytest.raises(ValueError, match=r"a\.npy has \(3, 2\).*b\.npy \(3, 4\)"):
+        GMML().fit(tmp_path, [0, 1] * 3)
+    with pytest.raises(ValueError, match="a folder of"):
+        GMML().fit(tmp_path / "c.csv", [0, 1])
+
+
+def test_streamed_mlr_agrees_with_the_one_in_memory(tmp_path, rng):
+    """A mapped corpus above max_memory is never held as a whole; the metric is the same."""
+    y = np.arange(60_000) % 3
+    X = rng.normal(size=(60_000, 6)).astype(np.float32)
+    X[:, 0] += 2 * y
+    np.save(tmp_path / "x.npy", X)
+    relevance = Relevance.from_labels(y, query_labels=[0, 1, 2] * 4)
+    Q = rng.normal(size=(12, 6)).astype(np.float32)
+    Q[:, 0] += 2 * np.tile([0, 1, 2], 4)
+    for measure in ("auc", "p@5"):
+        model = MLR(measure=measure, C=100.0, max_iter=4, max_memory=1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            mapped = model.fit(tmp_path / "x.npy", relevance, queries=Q).get_mahalanobis_matrix()
+            held = model.fit(X, relevance, queries=Q).get_mahalanobis_matrix()
+        np.testing.assert_allclose(mapped, held, atol=2e-2 * np.abs(held).max())
+
+
+def test_mapped_vectors_far_from_the_origin_are_searched(tmp_path, rng):
+    X = rng.normal(size=(3000, 4)) + 1000
+    np.save(tmp_path / "x.npy", X)
+    mapped = rankspace.Index(tmp_path / "x.npy").rank(X[:20], 5)
+    held = rankspace.Index(X).rank(X[:20], 5)
+    np.testing.assert_array_equal(mapped.items, held.items)
+
+
+# ---------------------------------------------------------------------- search, evaluation, tuning
+
+
+@pytest.mark.parametrize("k", [None, 5])
+def test_same_lists_and_scores(k, data, client):
+    X, y = data
+    relevance = Relevance.from_labels(y)
+    index = rankspace.Index(X, GMML().fit(X, y).metric_, max_memory=1)
+    expected = index.rank(k=k)
+    scores = rankspace.evaluate(index.blocks(k=k), relevance, "map ndcg@10")
+    with rankspace.on(client):
+        found = index.rank(k=k)
+        again = rankspace.evaluate(index.blocks(k=k), relevance, "map ndcg@10")
+    np.testing.assert_array_equal(found.items, expected.items)
+    np.testing.assert_array_equal(found.distances, expected.distances)
+    for measure, values in scores.values.items():
+        np.testing.assert_array_equal(again.values[measure], values)
+
+
+def test_scores_elsewhere_are_matched_by_name(rng, client):
+    X, Q = rng.normal(size=(200, 3)), rng.normal(size=(70, 3))
+    names = [f"q{number}" for number in range(70)]
+    qrels = {name: {str(number): 1} for number, name in enumerate(reversed(names))}
+    relevance = Relevance.from_qrels(qrels, item_ids=map(str, range(200)))
+    index = rankspace.Index(X, ids=list(map(str, range(200))), max_memory=1)
+    with rankspace.on(client):
+        found = rankspace.evaluate(index.blocks(Q, query_ids=names), relevance, "mrr")
+    expected = rankspace.evaluate(index.blocks(Q, query_ids=names), relevance, "mrr")
+    np.testing.assert_array_equal(found.values["mrr"], expected.values["mrr"])
+
+
+def test_same_scores_of_given_lists(rng, client, monkeypatch):
+    monkeypatch.setattr("rankspace.measures.SENT", 16)
+    ranking = rankspace.Ranking.from_distances(rng.normal(size=(60, 40)))
+    relevance = Relevance.from_lists([[number % 40] for number in range(60)], n_items=40)
+    with rankspace.on(client):
+        found = rankspace.evaluate(ranking, relevance, "mrr ndcg@5")
+    expected = rankspace.evaluate(ranking, relevance, "mrr ndcg@5")
+    for measure, values in expected.values.items():
+        np.testing.assert_array_equal(found.values[measure], values)
+
+
+def test_same_score_of_a_model(data, client):
+    X, y = data
+    model = GMML().fit(X, y)
+    with rankspace.on(client):
+        found = model.score(X, y)
+    assert found == model.score(X, y)
+
+
+def test_same_choice_of_tune(rng, client):
+    X, Q = rng.normal(size=(200, 6)), rng.normal(size=(40, 6))
+    near = np.argsort(((Q[:, None, :2] - X[:, :2]) ** 2).sum(axis=2), axis=1)[:, :5]
+    relevance = Relevance.from_lists(near, n_items=200)
+    options = {"queries": Q, "methods": ["listwise"], "n_folds": 3, "random_state": 0}
+    expected = rankspace.tune(X, relevance, **options)
+    with rankspace.on(client):
+        found = rankspace.tune(X, relevance, **options)
+    assert found.report.chosen == expected.report.chosen
+    np.testing.assert_allclose(found.metric.components, expected.metric.components, rtol=1e-6)
+
+
+def test_grid_search_through_joblib(data, client):
+    import joblib
+    from sklearn.model_selection import GridSearchCV
+
+    X, y = data
+    search = GridSearchCV(GMML(), {"t": [0.1, 0.5, 0.9]}, cv=3)
+    expected = search.fit(X, y).cv_results_["mean_test_score"]
+    with joblib.parallel_config(backend="dask"):
+        found = search.fit(X, y).cv_results_["mean_test_score"]
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
+
+
+# ---------------------------------------------------------------------- commands
+
+
+def test_commands_on_a_cluster(data, client, tmp_path, capsys):
+    from rankspace.cli import main
+
+    X, y = data
+    np.save(tmp_path / "x.npy", X)
+    np.save(tmp_path / "y.npy", y)
+    vectors, address = str(tmp_path / "x.npy"), client.scheduler.address
+    words = ["--method", "gmml", "--labels", str(tmp_path / "y.npy"), "--output"]
+    for name, where in (("here", []), ("there", ["--cluster", address])):
+        metric, run = str(tmp_path / f"{name}.safetensors"), str(tmp_path / f"{name}.trec")
+        assert main(["fit", vectors, *words, metric, *where]) == 0
+        ranked = ["rank", vectors, "--metric", metric, "-k", "5", "--output", run]
+        assert main([*ranked, *where]) == 0
+    assert "cluster of 2 workers: http" in capsys.readouterr().err
+    assert (tmp_path / "here.trec").read_bytes() == (tmp_path / "there.trec").read_bytes()
+    (tmp_path / "qrels.txt").write_text("".join(f"{n} 0 {n + 3} 1\n" for n in range(440)))
+    judged = ["evaluate", str(tmp_path / "here.trec"), str(tmp_path / "qrels.txt"), "--json"]
+    answers = []
+    for where in ([], ["--cluster", address]):
+        assert main([*judged, *where]) == 0
+        answers.append(capsys.readouterr().out)
+    assert answers[0] == answers[1]
+
+
+def test_a_command_says_what_cluster_takes(capsys, tmp_path):
+    from rankspace.cli import main
+
+    np.save(tmp_path / "x.npy", np.eye(4))
+    output = str(tmp_path / "run.trec")
+    words = ["rank", str(tmp_path / "x.npy"), "--output", output, "--cluster", "home"]
+    assert main(words) == 2
+    assert "--cluster must be the address" in capsys.readouterr().err

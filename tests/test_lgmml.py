@@ -274,6 +274,14 @@ def test_the_anchor_ranks_the_others_best(seed, n, k):
     assert best_anchor(mapped, grades, k) == slow_anchor(mapped, grades, k)
 
 
+def test_leading_directions_of_equal_lengths(rng):
+    Q = np.linalg.qr(rng.normal(size=(64, 64)))[0]
+    lengths = np.where(np.arange(64) < 40, 1.5, np.linspace(0.9, 1.2, 64))
+    lengths[:2] = 2.2, 1.6
+    found = leading_directions(lengths[:, None] * Q.T, 4)
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), [2.2, 1.6, 1.5, 1.5])
+
+
 def test_leading_directions_are_the_nearest_of_their_rank(rng):
     L = rng.normal(size=(5, 5))
     found = leading_directions(L, 2)
@@ -557,6 +565,17 @@ def test_classes_of_new_points(options):
     scores = [m.score(X[train], relevance, queries=X[test]) for m in (plain, model)]
     assert scores[1] > scores[0] + 0.03
     assert (model.metric_.weights >= 0).all()
+
+
+def test_queries_in_shared_directions():
+    """As many directions as features change nothing, half of them little."""
+    X, y = load_digits(return_X_y=True)
+    every, same, half = (
+        LGMML(10, n_directions=n, random_state=0).fit(X[:400], y[:400]) for n in (0, 64, 32)
+    )
+    np.testing.assert_array_equal(every.metric_.factors, same.metric_.factors)
+    assert half.metric_.factors.shape == (10, 32, 64)
+    assert half.score(X[400:600], y[400:600]) > every.score(X[400:600], y[400:600]) - 0.05
 
 
 def test_separate_queries_and_a_shortlist(rng):

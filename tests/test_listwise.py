@@ -198,6 +198,7 @@ def test_stopping_early_is_said():
         ({"side": "items"}, "side must be one of both, query"),
         ({"pull": -1}, "pull"),
         ({"temperature": 0.0}, "temperature"),
+        ({"sharpness": 0.0}, "sharpness"),
     ],
 )
 def test_wrong_parameters(parameters, message):

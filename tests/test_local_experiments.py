@@ -28,7 +28,7 @@ def test_local_metrics_gain_with_their_number(tmp_path):
 
 def test_time_against_features_in_small(tmp_path):
     methods = load_recipe("lgmml-figure-4").content["methods"]
-    methods = [*methods[:2], {**methods[2], "last": 10}]
+    methods = [*methods[:2], {**methods[3], "last": 10}]
     options = {"dimensions": [5, 40], "n_items": 120, "n_classes": 6}
     recipe = small("lgmml-figure-4", {"methods": methods}, **options)
     (table,) = reproduce(recipe, tmp_path, n_jobs=1).tables

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from .logistic_parca import LogisticPARCA
     from .measures import Comparison, Report, compare, evaluate
     from .metric import BilinearMetric, LinearMetric, load_metric
-    from .mlr import MLR, RobustMLR
+    from .mlr import MLR
     from .mlr_path import MLRCV
+    from .mlr_robust import RobustMLR
     from .neighbors import class_shares, knn_error, leave_one_out
     from .parca import PARCA
     from .ranking import Ranking
@@ -93,7 +94,7 @@ _HOMES = {
     "Ranking": "ranking",
     "Relevance": "relevance",
     "Report": "results",
-    "RobustMLR": "mlr",
+    "RobustMLR": "mlr_robust",
     "class_shares": "neighbors",
     "compare": "results",
     "evaluate": "measures",

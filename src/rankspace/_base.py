@@ -14,6 +14,7 @@ from sklearn.utils import check_array
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ._backends import as_rows
 from ._rows import list_of_row, query_weights
 from .measures import Report, evaluate
 from .metric import LinearMetric, Metric
@@ -79,7 +80,8 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Parameters
         ----------
         X : array-like of shape (n_items, n_features)
-            Items.
+            Items; also a .npy file, which is mapped, a folder of .npy files that are parts of the
+            rows, or a dask.array.
         y : array-like of shape (n_items,) or Relevance
             Class labels, grades (with ``qid``), or who is relevant to whom.
         queries : array-like of shape (n_queries, n_features), optional
@@ -119,6 +121,7 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 f"{type(self).__name__} requires y to be passed, but the target y is None: pass "
                 "class labels or a Relevance."
             )
+        X = as_rows(X)
         if isinstance(y, Relevance):
             return validate_data(self, X, reset=reset, **self._accepted)
         X, _ = validate_data(self, X, y, reset=reset, y_numeric=False, **self._accepted)
@@ -155,7 +158,7 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                     "their vectors as queries=...."
                 )
             return None
-        queries = check_array(queries, input_name="queries", **self._accepted)
+        queries = check_array(as_rows(queries), input_name="queries", **self._accepted)
         expected = (relevance.n_queries, self.n_features_in_)
         if queries.shape != expected:
             raise ValueError(
@@ -179,7 +182,7 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         ndarray of shape (n, n_components)
         """
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=FLOATS, accept_sparse=self._formats)
+        X = validate_data(self, as_rows(X), reset=False, dtype=FLOATS, accept_sparse=self._formats)
         return self.metric_.transform(X)  # type: ignore[union-attr]
 
     def rank(self, Q: Any, X: Any, k: int | None = None) -> Ranking:
@@ -266,7 +269,7 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self, X: Any, y: Any, sample_weight: Any, queries: Any, qid: Any, measures: str
     ) -> Report:
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, **self._accepted)
+        X = validate_data(self, as_rows(X), reset=False, **self._accepted)
         relevance = self._supervision(X, y, qid)
         queries = self._check_queries(relevance, queries)
         if not relevance.trainable.any():

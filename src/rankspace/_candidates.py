@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import NamedTuple
 
 from ._base import BaseRanker
 from .frml import FRML
-from .listwise import TOTAL_PULL, ListwiseMap
+from .listwise import SIDES, TOTAL_PULL, ListwiseMap
 from .mlr import MLR
 from .mlr_path import MLRCV
 
 METHODS = ("listwise", "diagonal", "frml", "mlr")
 PULLS = (1.0, 0.3, 0.1, 3.0)  # in units of the default
+SHARPNESS = (1.0, 2.0)
 RANKS = (32, 128)
 LARGE = 2e11  # flops of one pass over all queries and items, above which little is tried
 MOST_FEATURES = 512  # for methods that need all eigenvectors in every step
@@ -32,15 +34,18 @@ def candidates(n_queries: int, n_items: int, n_features: int, seed: int) -> list
     most = 5000 if large else 20_000
     pulls = [float(f"{factor * TOTAL_PULL / n_queries:.2g}") for factor in PULLS]
 
-    def listwise(side: str, pull: float) -> Candidate:
+    def listwise(pull: float, sharpness: float, side: str) -> Candidate:
         where = "both sides" if side == "both" else "queries only"
         return Candidate(
-            f"listwise map, {where}, pull {pull:g}",
-            lambda: ListwiseMap(pull, side=side, max_items=most, random_state=seed),
+            f"listwise map, {where}, pull {pull:g}{', sharp' if sharpness > 1 else ''}",
+            lambda: ListwiseMap(
+                pull, side=side, sharpness=sharpness, max_items=most, random_state=seed
+            ),
         )
 
-    sides = [listwise(side, pull) for pull in pulls for side in ("both", "query")]
-    return sides if large else [*sides, *_others(n_features, seed)]
+    sharpness = SHARPNESS[:1] if large else SHARPNESS
+    maps = [listwise(*way) for way in product(pulls, sharpness, SIDES)]
+    return maps if large else [*maps, *_others(n_features, seed)]
 
 
 def is_large(n_queries: int, n_items: int, n_features: int) -> bool:

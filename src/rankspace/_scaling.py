@@ -8,6 +8,7 @@ import numpy as np
 
 from ._backends import current
 from ._backends._parcel import mapped_file
+from ._threads import in_threads
 from .relevance import Relevance
 
 BLOCK = 4096  # rows; fixed, for sums and products round by it
@@ -54,6 +55,12 @@ class ScaledRows:
         raw = self.X[rows if self.numbers is None else self.numbers[rows]]
         return (np.subtract(raw, self.mean, dtype=np.float64) / self.scale).astype(self.dtype)
 
+    def streamed(self, part: slice) -> np.ndarray:
+        """A run of rows in the precision they have: faster, and off by a common shift at most."""
+        rows = self.X[part] - self.mean.astype(self.dtype)
+        rows *= self.dtype.type(1 / self.scale)
+        return rows
+
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "kept": None}
 
@@ -96,8 +103,12 @@ def in_blocks(X: np.ndarray, components: np.ndarray) -> np.ndarray:
     """Rows under a map, by products of a fixed size."""
     map_ = components.T.astype(X.dtype)
     found = np.empty((len(X), len(components)), dtype=X.dtype)
-    for part in row_slices(len(X)):
+
+    def work(part: slice) -> None:
         np.matmul(X[part], map_, out=found[part])
+
+    for _ in in_threads(work, row_slices(len(X)), ahead=8):
+        pass
     return found
 
 

@@ -6,6 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from ._backends import as_rows
+from ._backends._parcel import mapped_file
+
 ITEM_BLOCK = 1024  # with 256 queries, a block of products stays in the second-level cache
 
 
@@ -13,6 +16,7 @@ def as_vectors(X: Any, name: str) -> np.ndarray:
     """A finite matrix of float32 (also for float16) or float64."""
     from sklearn.utils import check_array
 
+    X = as_rows(X)
     if getattr(X, "dtype", None) == np.float16:
         X = np.asarray(X, dtype=np.float32)
     return check_array(X, dtype=(np.float64, np.float32), order="C", input_name=name)
@@ -30,8 +34,12 @@ class Space:
         self.vectors = vectors
         self.inner = inner
         self.centre = np.zeros(vectors.shape[1]) if inner else centre_of(vectors)
-        self.operand = self._centred(vectors)
-        squares = np.einsum("ij,ij->i", self.operand, self.operand)
+        streamed = self.centre.any() and mapped_file(vectors) is not None
+        self.operand: Any = _Shifted(vectors, self.centre) if streamed else self._centred(vectors)
+        squares = np.empty(len(vectors), dtype=vectors.dtype)
+        for part in _slices(len(vectors)):
+            block = self.operand[part]
+            squares[part] = np.einsum("ij,ij->i", block, block)
         self.norms = np.zeros_like(squares) if inner else squares
         self.longest = float(np.sqrt(squares.max(initial=0)))
         self._faiss: Any = self._build_faiss() if backend == "faiss" else None
@@ -39,6 +47,14 @@ class Space:
     @property
     def n_items(self) -> int:
         return len(self.vectors)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # An index of FAISS is made anew where it is needed.
+        return {**vars(self), "_faiss": self._faiss is not None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._faiss = self._build_faiss() if state["_faiss"] else None
 
     def _centred(self, vectors: np.ndarray) -> np.ndarray:
         return shifted(vectors, self.centre).astype(self.vectors.dtype, copy=False)
@@ -139,6 +155,20 @@ class Space:
             again = np.lexsort((order[q], keys[q]))
             order[q], keys[q] = order[q][again], keys[q][again]
         return order, keys
+
+
+class _Shifted:
+    """Rows of a file from a centre, when they are asked for."""
+
+    def __init__(self, vectors: np.ndarray, centre: np.ndarray) -> None:
+        self.vectors, self.centre = vectors, centre
+        self.dtype, self.shape = vectors.dtype, vectors.shape
+
+    def __getitem__(self, part: slice) -> np.ndarray:
+        return shifted(self.vectors[part], self.centre)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return shifted(self.vectors, self.centre).astype(dtype or self.dtype)
 
 
 def shifted(vectors: np.ndarray, centre: np.ndarray) -> np.ndarray:

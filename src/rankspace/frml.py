@@ -16,6 +16,7 @@ from ._choices import check_choice
 from ._held_out import Split, choose_queries, hold_out
 from ._solvers.factors import Points
 from ._solvers.scaling import Scaling, scaled_points
+from ._solvers.sharded_descent import ShardedDescent
 from ._solvers.starts import STARTS, start_factor
 from ._solvers.warp import Sampling, check_weights, nearest_positives, sampling_of
 from ._solvers.warp_descent import Descent, Options, Progress
@@ -75,6 +76,10 @@ class FRML(BaseRanker):
         Triplets in a step.
     step : float, default=2.0
         Multiplies the length of all steps.
+    n_shards : int, default=1
+        Deal the queries out to so many shards, which go on from one metric at once, in threads or
+        on a cluster, and come together in their mean every few thousand triplets. The answer
+        depends on the number of shards, not on where they run.
     warm_start : bool, default=False
         Start from the metric of the last `fit`.
     callback : callable, optional
@@ -146,6 +151,7 @@ class FRML(BaseRanker):
         max_triplets: int = 300_000,
         batch_size: int = 32,
         step: float = 2.0,
+        n_shards: int = 1,
         warm_start: bool = False,
         callback: Callable[[dict[str, Any]], Any] | None = None,
         checkpoint: PathLike | None = None,
@@ -166,6 +172,7 @@ class FRML(BaseRanker):
         self.max_triplets = max_triplets
         self.batch_size = batch_size
         self.step = step
+        self.n_shards = n_shards
         self.warm_start = warm_start
         self.callback = callback
         self.checkpoint = checkpoint
@@ -185,11 +192,17 @@ class FRML(BaseRanker):
         if run is None:
             F = self._start(points.matrix[: points.n_items], scaling.scale, seed)
             run = Run(Progress(F, F, multiplier=self.step), seed, F)
-        descent = Descent(points, self._sampling(split.relevance, points, seed), self._options())
+        descent = self._descent(points, split.relevance, seed)
         schedule = Schedule(self.max_triplets, self.check_every, self.patience)
         watch = _watch(split, scaling, points, self.measure)
         descend(run, descent, schedule, watch, lambda run: self._at_check(run, mark))
         return self._store(run, scaling, X.dtype)
+
+    def _descent(self, points: Points, relevance: Relevance, seed: int) -> Any:
+        if self.n_shards == 1:
+            return Descent(points, self._sampling(relevance, points, seed), self._options())
+        law = (self.weights, self.gamma, seed)
+        return ShardedDescent.of(points, relevance, self.n_shards, self._options(), law)
 
     def partial_fit(self, X: Any, y: Any, *, queries: Any = None) -> Self:
         """Go on from the present metric with one triplet for each query; nothing is watched.
@@ -308,10 +321,19 @@ class FRML(BaseRanker):
     # ------------------------------------------------------------------ checks
 
     def _check_params(self, n_features: int) -> None:
-        for name in ("patience", "check_every", "max_triplets", "batch_size", "max_memory"):
+        for name in (
+            "patience",
+            "check_every",
+            "max_triplets",
+            "batch_size",
+            "max_memory",
+            "n_shards",
+        ):
             check_scalar(getattr(self, name), name, Integral, min_val=1)
         if self.target_neighbors is not None:
             check_scalar(self.target_neighbors, "target_neighbors", Integral, min_val=1)
+            if self.n_shards > 1:
+                raise ValueError("target_neighbors goes with n_shards=1 only.")
         check_scalar(self.gamma, "gamma", Real, min_val=1)
         check_scalar(self.step, "step", Real, min_val=0, include_boundaries="neither")
         check_scalar(self.reg, "reg", Real, min_val=0, max_val=1, include_boundaries="left")

@@ -68,8 +68,9 @@ class LGMML(BaseRanker):
         Directions kept of each metric, 0 for all. By default 4 for lists, and all for queries with
         vectors.
     n_directions : int, optional
-        Leading directions of the metric of all lists in which that of each is made, 0 for all; a
-        metric costs their cube. By default 64, and all if `n_components` is 0. For lists only.
+        Leading directions of the metric of all lists, or queries, in which that of each is made, 0
+        for all; a metric costs their cube. By default 64, and all if `n_components` is 0, or
+        for queries with vectors.
     kernel : {"rbf", "paper", "distance"}, default="rbf"
         How a metric counts with distance: ``1 - exp(-d^2/2)``, ``d exp(-d)`` or ``d``.
     scaling : {"auto", "joined", "rank-gauss", "standard", "l2"} or None, default="auto"

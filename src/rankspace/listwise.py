@@ -45,6 +45,9 @@ class ListwiseMap(BaseRanker):
     temperature : float, optional
         In units of the mean squared distance of two items; by default the one under which the
         vectors as they are have the least loss.
+    sharpness : float, default=1.0
+        Divides the temperature; 2 looks more at the nearest items, which may suit queries with many
+        relevant ones.
     tol : float, default=1e-4
         Stop when the loss falls by less than this share of itself.
     max_iter : int, default=100
@@ -94,6 +97,7 @@ class ListwiseMap(BaseRanker):
         *,
         side: str = "both",
         temperature: float | None = None,
+        sharpness: float = 1.0,
         tol: float = 1e-4,
         max_iter: int = 100,
         max_items: int = 20_000,
@@ -103,6 +107,7 @@ class ListwiseMap(BaseRanker):
         self.pull = pull
         self.side = side
         self.temperature = temperature
+        self.sharpness = sharpness
         self.tol = tol
         self.max_iter = max_iter
         self.max_items = max_items
@@ -126,7 +131,7 @@ class ListwiseMap(BaseRanker):
         losses = [self._loss(data, relevance, *group) for group in self._groups(relevance)]
         identity = np.eye(X.shape[1])
         self.pull_ = TOTAL_PULL / relevance.n_queries if self.pull is None else float(self.pull)
-        self.temperature_ = self._temperature(losses[0], identity)
+        self.temperature_ = self._temperature(losses[0], identity) / self.sharpness
         rows = [Listwise(loss.relevance, self.temperature_) for loss in losses]
         found = Grouped(losses).minimise(
             rows, identity, tol=self.tol, max_iter=self.max_iter, pull=self.pull_
@@ -202,6 +207,7 @@ class ListwiseMap(BaseRanker):
         if self.pull is not None:
             check_scalar(self.pull, "pull", Real, min_val=0)
         check_scalar(self.tol, "tol", Real, min_val=0)
+        check_scalar(self.sharpness, "sharpness", Real, min_val=0, include_boundaries="neither")
         for name in ("max_iter", "max_items", "max_memory"):
             check_scalar(getattr(self, name), name, Integral, min_val=1)
         if self.temperature is not None:

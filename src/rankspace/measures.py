@@ -10,10 +10,12 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from numbers import Real
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from ._backends import current
+from ._ranked import JudgedSearch, RankedBlocks
 from ._threads import n_threads
 from .ranking import Ranking
 from .relevance import Relevance
@@ -21,6 +23,7 @@ from .results import Comparison, Report, compare
 
 __all__ = ["MEASURES", "Comparison", "Measure", "Report", "compare", "evaluate"]
 
+SENT = 1024  # lists that go to a worker in one go
 LARGEST_GRADE = 900  # sums of more than 2^100 gains of this grade still fit a double
 Gain = Literal["binary", "exponential", "linear"]
 
@@ -146,7 +149,10 @@ def evaluate(
     if any(parse_measure(name)[0].gain == "exponential" for name in names):
         _check_gains(relevance)
     judging = _Judging(relevance, names, mean_of_ties=ties == "mean")
-    values = judging.whole(ranking) if isinstance(ranking, Ranking) else judging.blocks(ranking)
+    if isinstance(ranking, RankedBlocks) and ranking.judged_there:
+        values = judging.elsewhere(ranking)
+    else:
+        values = judging.whole(ranking) if isinstance(ranking, Ranking) else judging.blocks(ranking)
     if empty != "skip":
         values[judging.nothing_relevant] = empty
     return Report(
@@ -165,6 +171,28 @@ def _check_gains(relevance: Relevance) -> None:
             f"the gain 2^grade - 1 of ndcg needs grades up to {LARGEST_GRADE}: got {largest:g}. "
             "Use ndcg-linear, or smaller grades."
         )
+
+
+class _Given:
+    """In the place of a search: lists that are there already."""
+
+    def local_step(self, part: tuple[Any, ...], state: None) -> Ranking:
+        return part[0]
+
+
+def _cut(ranking: Ranking) -> list[tuple[Any, ...]]:
+    """Parts of some lists each, with the names of their queries."""
+    parts = []
+    for first in range(0, ranking.n_queries, SENT):
+        last, names = min(first + SENT, ranking.n_queries), ranking.query_ids
+        edges = ranking.indptr[first : last + 1]
+        entries = slice(edges[0], edges[-1])
+        part = Ranking(
+            edges - edges[0], ranking.items[entries], ranking.distances[entries], ranking.n_items,
+            None if names is None else names[first:last], ranking.item_ids,
+        )  # fmt: skip
+        parts.append((part, None, part.query_ids))
+    return parts
 
 
 class _Judging:
@@ -194,27 +222,59 @@ class _Judging:
                 f"ranking and relevance must have the same queries: got {ranking.n_queries} lists "
                 f"and {n_queries} queries. Give both query_ids to match them by name."
             )
+        if current().remote:
+            return self.elsewhere(RankedBlocks(_Given(), _cut(ranking), None))
         return self.blocks([ranking])
 
     def blocks(self, blocks: Iterable[Ranking]) -> np.ndarray:
         """Score blocks of queries: by name if both sides have names, else in order."""
-        n_queries, n_placed, by_name = self.relevance.n_queries, 0, False
-        listed = np.zeros(n_queries, dtype=bool)
+        n_placed, listed = 0, np.zeros(self.relevance.n_queries, dtype=bool)
         for block in blocks:
-            if self._has_names(block):
-                by_name = True
-                queries = _places(block.query_ids, self.relevance.query_ids)
-            else:
-                queries = np.arange(n_placed, n_placed + block.n_queries)
-                n_placed += block.n_queries
-            known = np.flatnonzero((queries >= 0) & (queries < n_queries))
+            queries = self._queries_of(block, n_placed)
+            n_placed += block.n_queries
+            known = np.flatnonzero(queries >= 0)
             listed[queries[known]] = True
             self._judge(block, queries[known], known)
-        if not by_name and n_placed != n_queries:
+            by_name = self._has_names(block)
+        return self._closed(listed, None if n_placed and by_name else n_placed)
+
+    def elsewhere(self, blocks: RankedBlocks) -> np.ndarray:
+        """Score lists where they are made: only numbers come back."""
+        firsts = np.cumsum([0, *(len(part[0]) for part in blocks.parts)]).tolist()
+        n_placed = None if self._names_of(blocks.parts[0]) else firsts[-1]
+        step = JudgedSearch(blocks.search, self)
+        parts = list(zip(firsts[:-1], blocks.parts, strict=True))
+        listed = np.zeros(self.relevance.n_queries, dtype=bool)
+        for queries, values, states in current().each(step, parts, blocks.state):
+            listed[queries] = True
+            self.values[queries], self.states[queries] = values, states
+        return self._closed(listed, n_placed)
+
+    def of_block(self, block: Ranking, first: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Numbers, scores and states of the queries of a block."""
+        queries = self._queries_of(block, first)
+        known = np.flatnonzero(queries >= 0)
+        self._judge(block, queries[known], known)
+        return queries[known], self.values[queries[known]], self.states[queries[known]]
+
+    def _names_of(self, part: Any) -> bool:
+        return part[2] is not None and self.relevance.query_ids is not None
+
+    def _queries_of(self, block: Ranking, first: int) -> np.ndarray:
+        """The query of each list, by name or by place; -1 for none."""
+        if self._has_names(block):
+            return _places(block.query_ids, self.relevance.query_ids)
+        queries = np.arange(first, first + block.n_queries)
+        return np.where(queries < self.relevance.n_queries, queries, -1)
+
+    def _closed(self, listed: np.ndarray, n_placed: int | None) -> np.ndarray:
+        """The scores, after those of queries without a list; ``n_placed`` if not by name."""
+        n_queries = self.relevance.n_queries
+        if n_placed is not None and n_placed != n_queries:
             raise ValueError(
                 f"the blocks must hold one list for each of {n_queries} queries: got {n_placed}."
             )
-        if by_name and not listed.any():
+        if n_placed is None and not listed.any():
             raise ValueError(
                 "ranking and relevance must share queries: they have no query id in common."
             )

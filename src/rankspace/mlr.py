@@ -18,13 +18,16 @@ from ._scaling import Scaled, scaled_rows
 from ._solvers.admm import Frobenius, PlaneProblem, Trace
 from ._solvers.cones import DiagonalCone, PSDCone
 from ._solvers.cutting_plane import SolverResult, cutting_plane
-from ._solvers.group_sparse import GroupSparseProblem, TraceAndGroups
+from ._solvers.plane_checkpoint import Checkpoint, digest
 from ._solvers.ranking_loss import ORACLE_MEASURES, Plane, RankingLoss
 from ._solvers.sampled import sampled_cutting_plane
 from ._solvers.subgradient import projected_subgradient
+from ._text import PathLike
 from .measures import parse_measure
 from .metric import LinearMetric
 from .relevance import Relevance
+
+UNHASHED = ("checkpoint", "max_iter", "max_memory", "n_components", "random_state", "tol")
 
 
 class MLR(BaseRanker):
@@ -62,7 +65,10 @@ class MLR(BaseRanker):
     solver : {"admm", "subgradient"}, default="admm"
         The inner solver; "subgradient" is the paper's own, for reference.
     max_memory : int, default=512
-        Working memory of a round in MiB.
+        Working memory of a round in MiB; a larger ``X`` that is mapped from a file is streamed.
+    checkpoint : path, optional
+        A file to keep the rounds in. If it exists, `fit` on the same data with the same parameters
+        goes on from it.
     random_state : int, RandomState or None, default=None
         Seed of the batches.
 
@@ -121,6 +127,7 @@ class MLR(BaseRanker):
         n_components: int | None = None,
         solver: str = "admm",
         max_memory: int = 512,
+        checkpoint: PathLike | None = None,
         random_state: Any = None,
     ) -> None:
         self.C = C
@@ -134,6 +141,7 @@ class MLR(BaseRanker):
         self.n_components = n_components
         self.solver = solver
         self.max_memory = max_memory
+        self.checkpoint = checkpoint
         self.random_state = random_state
 
     def _learn(
@@ -168,6 +176,10 @@ class MLR(BaseRanker):
         check_choice(self.solver, "solver", ("admm", "subgradient"))
         if self.solver == "subgradient" and self.batch_size is not None:
             raise ValueError("batch_size needs solver='admm': the reference takes all queries.")
+        if self.checkpoint is not None and self.solver == "subgradient":
+            raise ValueError("checkpoint needs solver='admm': the reference keeps none.")
+        if self.batch_size is not None and self.checkpoint is not None:
+            check_scalar(self.random_state, "random_state, with batch_size", Integral)
         if self.prior is not None and self.regularizer != "frobenius":
             raise ValueError("prior needs regularizer='frobenius': the trace pulls towards zero.")
 
@@ -190,22 +202,45 @@ class MLR(BaseRanker):
         return 0 * self._cone.identity
 
     def _cut(self, loss: RankingLoss, problem: PlaneProblem, start: np.ndarray) -> SolverResult:
+        if self.checkpoint is None:
+            return self._rounds(loss, problem, start, None)
+        checkpoint = Checkpoint(self.checkpoint, self._fingerprint(loss))
+        with checkpoint.named_in_errors():
+            return self._rounds(loss, problem, start, checkpoint)
+
+    def _rounds(
+        self, loss: RankingLoss, problem: PlaneProblem, start: np.ndarray,
+        checkpoint: Checkpoint | None,
+    ) -> SolverResult:  # fmt: skip
         if self.batch_size is None or self.batch_size >= loss.queries.size:
             return cutting_plane(
                 self._plane(loss), problem, start, tol=self.tol, max_iter=self.max_iter,
-                callback=_log_round,
+                callback=_log_round, checkpoint=checkpoint,
             )  # fmt: skip
-        random = check_random_state(self.random_state)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         weighed = loss.queries[loss.relevance.weights[loss.queries] > 0]
         size = min(self.batch_size, weighed.size)
 
-        def sampled_plane(W: np.ndarray) -> Plane:
+        def sampled_plane(W: np.ndarray, number: int) -> Plane:
+            random = np.random.default_rng([seed, number])
             sample = random.choice(weighed, size, replace=False)
             return loss.plane(self._cone.components(W), np.sort(sample))
 
         return sampled_cutting_plane(
-            sampled_plane, problem, start, tol=self.tol, max_iter=self.max_iter
-        )
+            sampled_plane, problem, start, tol=self.tol, max_iter=self.max_iter,
+            checkpoint=checkpoint,
+        )  # fmt: skip
+
+    def _fingerprint(self, loss: RankingLoss) -> str:
+        """A digest of all that decides the rounds but how many there are."""
+        parameters = {k: v for k, v in sorted(self.get_params().items()) if k not in UNHASHED}
+        relevance, X = loss.relevance, loss.X
+        rules = (relevance.background, relevance.unjudged, relevance.relevant_from)
+        return digest(
+            parameters, rules, X.shape, X.scale, X.mean, loss.Q.shape, loss.Q[:1], relevance.rows,
+            relevance.indptr, relevance.items, relevance.grades, relevance.own_items,
+            relevance.weights,
+        )  # fmt: skip
 
     def _plane(self, loss: RankingLoss) -> Callable[[np.ndarray], Plane]:
         return lambda W: loss.plane(self._cone.components(W))
@@ -249,108 +284,6 @@ class MLR(BaseRanker):
         components = self._cone.components(result.W)[: self.n_components] / self.scale_
         parameters = {"method": type(self).__name__, "measure": self.measure, "C": float(self.C)}
         return LinearMetric(components.astype(dtype), parameters=parameters)
-
-
-class RobustMLR(MLR):
-    """Group-sparse metric learning to rank: whole features are left out.
-
-    Minimises ``tr(W) + sparsity * |W|_{2,1} + C xi``, the norm being the sum of the lengths of the
-    columns of W. Rows and columns of features that are left out are exactly zero.
-
-    Parameters
-    ----------
-    C : float, default=1000.0
-        Weight of the violations; see `MLR`.
-    sparsity : float, default=1.0
-        Weight lambda of the (2,1)-norm.
-    measure : str, default="map"
-        As for `MLR`.
-    tol : float, default=0.01
-        Stop when (upper bound - lower bound) / C is at most this.
-    max_iter : int, default=200
-        Rounds at most.
-    batch_size : int, optional
-        Draw so many queries anew each round; without a certificate.
-    n_components : int, optional
-        Keep the leading directions of the answer only.
-    max_memory : int, default=512
-        Working memory of a round in MiB.
-    random_state : int, RandomState or None, default=None
-        Seed of the batches.
-
-    Attributes
-    ----------
-    support_ : ndarray of int
-        The features that are kept.
-    metric_, components_, objective_, gap_, n_iter_, history_, scale_
-        As for `MLR`.
-
-    Notes
-    -----
-    Costs as `MLR`.
-
-    References
-    ----------
-    D. Lim, B. McFee and G. Lanckriet, Robust structural metric learning, ICML 2013.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.datasets import load_wine
-    >>> from sklearn.preprocessing import scale
-    >>> from rankspace import RobustMLR
-    >>> X, y = load_wine(return_X_y=True)
-    >>> noise = np.random.default_rng(0).normal(size=(len(X), 20))
-    >>> model = RobustMLR(measure="auc", sparsity=3.0).fit(np.c_[scale(X), noise], y)
-    >>> bool(model.support_.size < 33)
-    True
-    """
-
-    def __init__(
-        self,
-        C: float = 1000.0,
-        *,
-        sparsity: float = 1.0,
-        measure: str = "map",
-        tol: float = 0.01,
-        max_iter: int = 200,
-        batch_size: int | None = None,
-        n_components: int | None = None,
-        max_memory: int = 512,
-        random_state: Any = None,
-    ) -> None:
-        self.C = C
-        self.sparsity = sparsity
-        self.measure = measure
-        self.tol = tol
-        self.max_iter = max_iter
-        self.batch_size = batch_size
-        self.n_components = n_components
-        self.max_memory = max_memory
-        self.random_state = random_state
-
-    constraint = "psd"
-    regularizer = "trace"
-    prior = None
-    solver = "admm"
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        check_scalar(self.sparsity, "sparsity", Real, min_val=0)
-
-    def _solve(self, loss: RankingLoss, data: Scaled) -> SolverResult:
-        self._cone = PSDCone(data.X.shape[1])
-        regularizer = TraceAndGroups(self._cone, self.sparsity)
-        problem = GroupSparseProblem(self._cone, regularizer, self.C)
-        return self._cut(loss, problem, 0 * self._cone.identity)
-
-    def _store(self, result: SolverResult, dtype: Any) -> LinearMetric:
-        metric = super()._store(result, dtype)
-        self.support_ = np.flatnonzero(result.W.any(axis=0))
-        # Factors of a matrix with zero rows have zero columns up to rounding only.
-        components = metric.components.copy()
-        components[:, np.setdiff1d(np.arange(len(result.W)), self.support_)] = 0
-        return LinearMetric(components, parameters=metric.parameters)
 
 
 def _log_round(row: dict[str, float]) -> None:

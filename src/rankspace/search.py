@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, Literal, Protocol
 
 import numpy as np
 
 from ._judgments import check_ids
+from ._ranked import RankedBlocks
 from ._space import Space, as_vectors, centre_of, shifted
-from ._threads import in_threads, n_threads
+from ._threads import n_threads
 from .ranking import Ranking
 
 QUERY_BLOCK = 256
@@ -93,6 +94,7 @@ class Index:
         self._parts = [self._embed_items(X)]
         self.ids = check_ids(ids, self.n_items, "ids")
         self._space: Space | None = None
+        self._searching: _Search | None = None
 
     def _embed_items(self, X: np.ndarray) -> np.ndarray:
         if X.shape[1] != self._origin.size:
@@ -161,13 +163,14 @@ class Index:
 
     def blocks(
         self, Q: Any = None, k: int | None = None, *, own_items: Any = None, query_ids: Any = None
-    ) -> Iterator[Ranking]:
+    ) -> RankedBlocks:
         """Rank in blocks of queries, for lists too many to hold; see `rank`.
 
-        Yields
-        ------
-        Ranking
-            The lists of the next queries. `evaluate` takes the iterator as it is.
+        Returns
+        -------
+        iterator of Ranking
+            The lists of the next queries. `evaluate` takes it as it is, and on a cluster judges
+            lists where they are made.
         """
         space = self._ready()
         queries, own = self._queries(Q, own_items)
@@ -177,14 +180,15 @@ class Index:
         short = k is not None and 8 * k < space.n_items
         width = (k + 10 + k // 8) if short and k is not None else 2 * space.n_items
         block = max(1, min(QUERY_BLOCK, self.max_memory * 2**20 // (16 * width * n_threads())))
-        search = self._nearest if short else self._all
+        slices = [slice(start, start + block) for start in range(0, len(queries), block)]
+        parts = [(queries[s], own[s], None if names is None else names[s]) for s in slices]
+        return RankedBlocks(self._search(), parts, (k, short))
 
-        def work(start: int) -> Ranking:
-            part = slice(start, start + block)
-            items, distances = search(space, queries[part], own[part], k)
-            return self._ranking(items, distances, None if names is None else names[part])
-
-        yield from in_threads(work, range(0, len(queries), block))
+    def _search(self) -> _Search:
+        space = self._ready()
+        if self._searching is None or self._searching.space is not space:
+            self._searching = _Search(space, self.ids)
+        return self._searching
 
     def rerank(
         self, Q: Any, candidates: Ranking | Sequence[Any], *, own_items: Any = None,
@@ -298,21 +302,39 @@ class Index:
             return self.ids[own]
         return check_ids(query_ids, n_queries, "query_ids")
 
+    def _ranking(
+        self, items: list[np.ndarray], keys: list[np.ndarray], names: np.ndarray | None
+    ) -> Ranking:
+        return self._search().ranking(items, keys, names)
+
+
+class _Search:
+    """Lists of nearest items in a space; all that a search of some queries needs."""
+
+    def __init__(self, space: Space, ids: np.ndarray | None) -> None:
+        self.space, self.ids = space, ids
+
+    def local_step(self, block: tuple[Any, ...], state: tuple[int | None, bool]) -> Ranking:
+        """Rank for a block of queries, of which some may be items."""
+        (queries, own, names), (k, short) = block, state
+        items, distances = (self._nearest if short else self._all)(queries, own, k)
+        return self.ranking(items, distances, names)
+
     def _nearest(
-        self, space: Space, queries: np.ndarray, own: np.ndarray, k: int | None
+        self, queries: np.ndarray, own: np.ndarray, k: int | None
     ) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Lists of the k nearest items, from candidates whose distances are computed anew."""
-        found, distances, certain = space.nearest(queries, own, k or space.n_items)
+        found, distances, certain = self.space.nearest(queries, own, k or self.space.n_items)
         items, values = list(found), list(distances)
         for q in np.flatnonzero(~certain):
-            (items[q],), (values[q],) = self._all(space, queries[q : q + 1], own[q : q + 1], k)
+            (items[q],), (values[q],) = self._all(queries[q : q + 1], own[q : q + 1], k)
         return items, values
 
     def _all(
-        self, space: Space, queries: np.ndarray, own: np.ndarray, k: int | None
+        self, queries: np.ndarray, own: np.ndarray, k: int | None
     ) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Lists of all items, or of the first k."""
-        order, keys = space.sort_all(queries)
+        order, keys = self.space.sort_all(queries)
         items, values = [], []
         for row, key, mine in zip(order, keys, own, strict=True):
             others = slice(None) if mine < 0 else row != mine
@@ -320,11 +342,13 @@ class Index:
             values.append(key[others][:k])
         return items, values
 
-    def _ranking(
+    def ranking(
         self, items: list[np.ndarray], keys: list[np.ndarray], names: np.ndarray | None
     ) -> Ranking:
+        """Ready lists; squared distances become distances."""
         distances = np.concatenate(keys)
-        if not (self.metric is not None and self.metric.inner):
+        if not self.space.inner:
             distances = np.sqrt(distances)
         indptr = np.concatenate(([0], np.cumsum([row.size for row in items])))
-        return Ranking(indptr, np.concatenate(items), distances, self.n_items, names, self.ids)
+        n = self.space.n_items
+        return Ranking(indptr, np.concatenate(items), distances, n, names, self.ids)

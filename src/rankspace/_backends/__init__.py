@@ -14,9 +14,10 @@ from typing import Any
 
 from .._text import PathLike
 from ._local import Step, Threads
+from ._sources import as_rows
 from ._tree import Tree, plus, shards_of, total_of
 
-__all__ = ["Step", "Threads", "Tree", "current", "on", "plus", "shards_of", "total_of"]
+__all__ = ["Step", "Threads", "Tree", "as_rows", "current", "on", "plus", "shards_of", "total_of"]
 
 _chosen: ContextVar[Any] = ContextVar("rankspace_backend", default=None)
 

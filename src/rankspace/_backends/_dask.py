@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import tempfile
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
@@ -13,9 +12,12 @@ from typing import Any
 from .._text import PathLike
 from ._local import Step, opened
 from ._parcel import Parcel
+from ._sources import _temporary
 from ._tree import shards_of, total_of
 
+SMALL = 2**17  # bytes of a state that goes to every shard by itself
 FAN_IN = 8  # branches of the tree that one task adds up
+CONNECTING = 10.0  # seconds to wait for a scheduler
 PATIENCE = 60.0  # seconds to wait for a worker when all are gone
 _rounds = itertools.count()
 
@@ -35,9 +37,10 @@ class ClusterLost(ConnectionError):
 class Dask:
     """Steps on the workers of a cluster; see `rankspace.on`.
 
-    A step goes to every worker once, or in parts with ``part``, and stays until it is forgotten
-    here. Each round its state goes to all workers, a task for each shard adds up its blocks, and
-    further tasks add up shards, as in the tree of a single process.
+    A step goes to the workers once, or in parts with ``part``, and stays until it is forgotten
+    here. The scheduler keeps what it was sent, so that a lost worker's share can be made anew; data
+    in files are sent by name only. Each round its state goes to all workers, a task for each shard
+    adds up its blocks, and further tasks add up shards, as in the tree of a single process.
     """
 
     remote = True
@@ -58,7 +61,7 @@ class Dask:
                 "on() takes a Dask client, the address of a scheduler, 'threads' or 'serial': got "
                 f"{type(where).__name__}."
             )
-        self.shards, self.retries = shards, retries
+        self.shards, self.retries, self.n_rounds = shards, retries, 0
         self._scratch = None if scratch is None else Path(scratch)
         self._held: weakref.WeakKeyDictionary[Any, dict[Any, Any]] = weakref.WeakKeyDictionary()
 
@@ -66,6 +69,16 @@ class Dask:
     def dashboard(self) -> str:
         """A link to watch the cluster by."""
         return str(self.client.dashboard_link)
+
+    @property
+    def n_workers(self) -> int:
+        """Workers that the cluster has now."""
+        return len(self.client.nthreads())
+
+    @property
+    def n_busy(self) -> int:
+        """Workers that have something to do."""
+        return sum(map(bool, self.client.processing().values()))
 
     @property
     def n_parts(self) -> int:
@@ -76,7 +89,7 @@ class Dask:
     def scratch(self) -> Path:
         """A folder that all workers see."""
         if self._scratch is None:
-            self._scratch = Path(tempfile.mkdtemp(prefix="rankspace-"))
+            return _temporary()
         self._scratch.mkdir(parents=True, exist_ok=True)
         return self._scratch
 
@@ -124,8 +137,10 @@ class Dask:
         return self.client.gather(self._tasks(step, shards, state, _each_of_shard))
 
     def _tasks(self, step: Step, shards: Sequence[Any], state: Any, work: Any) -> list[Any]:
-        number = next(_rounds)
-        sent = self.client.scatter(Parcel(state), broadcast=True, hash=False)
+        number, sent = next(_rounds), Parcel(state)
+        self.n_rounds += 1
+        if sent.nbytes > SMALL:
+            sent = self._hold(sent)
         held = self._place(step, shards)
         return [
             self._submit(work, mine, sent, list(shard), number)
@@ -135,20 +150,24 @@ class Dask:
     def _submit(self, work: Any, *arguments: Any) -> Any:
         return self.client.submit(work, *arguments, pure=False, retries=self.retries)
 
+    def _hold(self, parcel: Parcel) -> Any:
+        """Have workers hold something; unlike scattered data, it is there again if one is lost."""
+        import dask
+
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
+            return self._submit(_hold, parcel)
+
     def _place(self, step: Any, shards: Sequence[Any]) -> list[Any]:
-        """The step on every worker, or its part for each shard on one of them."""
+        """The step for all workers, or its part for each shard on one of them."""
         held = self._held.setdefault(step, {})
         if not hasattr(step, "part"):
             if None not in held:
-                held[None] = self.client.scatter(Parcel(step), broadcast=True, hash=False)
+                held[None] = self._hold(Parcel(step))
             return [held[None]] * len(shards)
-        keys = [tuple(map(str, shard)) for shard in shards]
-        missing = [i for i, key in enumerate(keys) if key not in held]
-        if missing:
-            parts = [Parcel(step.part(shards[i])) for i in missing]
-            for i, future in zip(missing, self.client.scatter(parts, hash=False), strict=True):
-                held[keys[i]] = future
-        return [held[key] for key in keys]
+        for shard in shards:
+            if str(shard) not in held:
+                held[str(shard)] = self._hold(Parcel(step.part(shard)))
+        return [held[str(shard)] for shard in shards]
 
     # ------------------------------------------------------------------ losses
 
@@ -205,7 +224,7 @@ def _connected(address: str) -> Any:
     from distributed import Client
 
     try:
-        return Client(address, timeout=10)
+        return Client(address, timeout=CONNECTING)
     except (OSError, TimeoutError, ValueError) as error:
         raise ClusterLost(f"no Dask scheduler answers at {address}: {error}.") from error
 
@@ -214,6 +233,10 @@ def _connected(address: str) -> Any:
 
 _open_lock = threading.Lock()
 _open_round: dict[int, Any] = {}
+
+
+def _hold(parcel: Parcel) -> Parcel:
+    return parcel
 
 
 def _sum_shard(step: Parcel, state: Parcel, shard: Sequence[Any], number: int) -> Any:

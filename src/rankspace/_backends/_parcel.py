@@ -59,16 +59,22 @@ class Parcel:
         self.content = content
 
     def __reduce_ex__(self, protocol: Any) -> Any:
+        return _opened, self._packed()
+
+    def _packed(self) -> tuple[bytes, list[pickle.PickleBuffer]]:
         buffers: list[pickle.PickleBuffer] = []
         stream = io.BytesIO()
         _Pickler(stream, 5, buffer_callback=buffers.append).dump(self.content)
-        return _opened, (stream.getvalue(), buffers)
+        return stream.getvalue(), buffers
+
+    @property
+    def nbytes(self) -> int:
+        """What it weighs on its way."""
+        content, buffers = self._packed()
+        return len(content) + sum(buffer.raw().nbytes for buffer in buffers)
 
     def __sizeof__(self) -> int:
-        stream = io.BytesIO()
-        buffers: list[pickle.PickleBuffer] = []
-        _Pickler(stream, 5, buffer_callback=buffers.append).dump(self.content)
-        return len(stream.getvalue()) + sum(buffer.raw().nbytes for buffer in buffers)
+        return self.nbytes
 
 
 def _opened(content: bytes, buffers: list[Any]) -> Parcel:

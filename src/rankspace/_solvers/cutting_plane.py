@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .admm import PlaneProblem
+from .plane_checkpoint import Checkpoint
 from .ranking_loss import Plane
 
 
@@ -31,6 +32,7 @@ def cutting_plane(
     tol: float,
     max_iter: int,
     callback: Callable[[dict[str, float]], Any] = lambda row: None,
+    checkpoint: Checkpoint | None = None,
 ) -> SolverResult:
     """Minimise ``reg(W) + C xi(W)``, xi the slack of the most violated rankings.
 
@@ -52,6 +54,8 @@ def cutting_plane(
         Rounds at most.
     callback : callable, optional
         Given each row of the history.
+    checkpoint : Checkpoint, optional
+        Where rounds are kept, and gone on from.
 
     Returns
     -------
@@ -62,7 +66,11 @@ def cutting_plane(
     W, best, upper, lower = start, start, np.inf, 0.0
     history: list[dict[str, float]] = []
     slack, n_inner = 0.0, 0
-    for _ in range(max_iter):
+    if checkpoint is not None and (at := checkpoint.load(problem)) is not None:
+        W, best, upper, lower = at["W"], at["best"], at["upper"], at["lower"]
+        history, slack, n_inner = at["history"], at["slack"], at["n_inner"]
+        begin -= history[-1]["seconds"]
+    while len(history) < max_iter:
         plane = find_plane(W)
         violation = max(0.0, plane.delta - float(np.sum(problem.cone.restrict(plane.psi) * W)))
         value = problem.regularizer.value(W) + C * violation
@@ -83,5 +91,10 @@ def cutting_plane(
         inner = problem.solve(problem.closeness * C * gap)
         W, slack, n_inner = best + problem.step * (inner.W - best), inner.slack, inner.n_iter
         lower = max(lower, inner.lower)
+        if checkpoint is not None:
+            checkpoint.save(
+                problem, W=W, best=best, upper=upper, lower=lower, history=history, slack=slack,
+                n_inner=n_inner,
+            )  # fmt: skip
     gap = (upper - lower) / C
     return SolverResult(best, upper, gap, len(history), gap <= tol, history)

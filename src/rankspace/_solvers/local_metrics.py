@@ -8,12 +8,14 @@ import numpy as np
 import scipy.linalg
 from scipy.spatial.distance import cdist
 
-from .._threads import in_threads, single_products
+from .._backends import current
+from .._threads import single_products
 from .geometric_mean import mean_factor
 from .lists import Lists, upper_counts, upper_levels
 from .scatter import Scatter
 
 BLOCK = 2**17  # numbers in a block of documents
+LISTS = 4  # whose metrics are made in one go
 MOST_CANDIDATES = 64  # documents tried as an anchor
 
 
@@ -43,28 +45,57 @@ class Local(NamedTuple):
     anchors: np.ndarray
 
 
-def list_metrics(Z: Any, lists: Lists, chosen: np.ndarray, recipe: Recipe) -> Local:
-    """Metrics and anchors of the chosen lists; each depends on its list and the pool alone."""
-    pool = pooled_scatter(Z, lists)
-    shared = shared_directions(pool, recipe)
-    if shared is not None:
-        pool = Scatter(*(shared @ part @ shared.T for part in pool))
+class ListStep:
+    """Over runs of lists: sums of their pairs or, given a pool, the metric of each list.
 
-    def work(q: int) -> tuple[np.ndarray, int]:
-        part = lists.part(q)
-        rows, grades = lists.rows[part], lists.grades[part]
-        points = Z[rows].astype(np.float64)
+    ``numbers`` are those of the lists at hand, ascending; all by default.
+    """
+
+    def __init__(self, Z: Any, lists: Lists, numbers: np.ndarray | None = None) -> None:
+        self.Z, self.lists = Z, lists
+        self.numbers = np.arange(len(lists)) if numbers is None else numbers
+
+    def part(self, blocks: list[np.ndarray]) -> ListStep:
+        """The same with the documents of some lists only."""
+        numbers = np.concatenate(blocks)
+        lists = self.lists.take(np.searchsorted(self.numbers, numbers))
+        own = Lists(lists.indptr, np.arange(lists.rows.size), lists.grades, lists.weights)
+        return ListStep(self.Z[lists.rows], own, numbers)
+
+    def local_step(self, block: np.ndarray, state: Any) -> Any:
+        """Sums of a run, or a factor and the place of an anchor for each list."""
+        places = np.searchsorted(self.numbers, block)
+        if state is not None:
+            return [self._metric(q, *state) for q in places.tolist()]
+        some = self.lists.take(places)
+        return _pair_sums(self.Z, some, upper_counts(some), some.ends()[1])
+
+    def _metric(
+        self, q: int, pool: Scatter, shared: np.ndarray | None, recipe: Recipe
+    ) -> tuple[np.ndarray, int]:
+        part = self.lists.part(q)
+        grades = self.lists.grades[part]
+        points = self.Z[self.lists.rows[part]].astype(np.float64)
         if shared is not None:
             points = points @ shared.T
         factor = local_factor(list_scatter(points, grades), pool, recipe)
         mapped = points @ factor.T
         best = best_anchor(mapped, grades, recipe.k)
         factor /= unit_of(mapped - mapped[best], recipe.largest)
-        return factor if shared is None else factor @ shared, int(rows[best])
+        return factor if shared is None else factor @ shared, best
 
-    with single_products():
-        found = list(in_threads(work, chosen.tolist()))
-    return Local(np.stack([f for f, _ in found]), np.array([a for _, a in found]))
+
+def list_metrics(Z: Any, lists: Lists, chosen: np.ndarray, recipe: Recipe) -> Local:
+    """Metrics and anchors of the chosen lists; each depends on its list and the pool alone."""
+    pool = pooled_scatter(Z, lists)
+    shared = shared_directions(pool, recipe)
+    if shared is not None:
+        pool = Scatter(*(shared @ part @ shared.T for part in pool))
+    blocks = np.array_split(chosen, -(-chosen.size // LISTS))
+    runs = current().each(ListStep(Z, lists), blocks, (pool, shared, recipe))
+    found = [one for run in runs for one in run]
+    anchors = lists.rows[lists.indptr[chosen] + np.array([best for _, best in found])]
+    return Local(np.stack([factor for factor, _ in found]), anchors)
 
 
 def shared_directions(pool: Scatter, recipe: Recipe) -> np.ndarray | None:
@@ -102,14 +133,7 @@ def pooled_scatter(Z: Any, lists: Lists) -> Scatter:
     """Mean scatter over the pairs of all lists."""
     d = Z.shape[1]
     n_high, n_low = upper_counts(lists), lists.ends()[1]
-    sums = np.zeros((2, d, d))
-
-    def work(some: np.ndarray) -> np.ndarray:
-        return _pair_sums(Z, lists.take(some), n_high[some], n_low[some])
-
-    with single_products():
-        for part in in_threads(work, _runs(lists, max(1, BLOCK // d))):
-            sums += part
+    sums = current().total(ListStep(Z, lists), _runs(lists, max(1, BLOCK // d)))
     counts = lists.weights @ (n_high * (n_high - 1)), lists.weights @ (n_high * n_low)
     similar = sums[0] / counts[0] if counts[0] else np.eye(d)
     return Scatter(similar, sums[1] / counts[1])
@@ -165,7 +189,9 @@ def leading_directions(L: np.ndarray, n: int) -> np.ndarray:
     d = L.shape[1]
     if n >= d:
         return L
-    values, vectors = scipy.linalg.eigh(L.T @ L, subset_by_index=[d - n, d - 1])
+    # All of them: asked for some, LAPACK may leave out those of a value that comes several times.
+    values, vectors = scipy.linalg.eigh(L.T @ L, driver="evd")
+    values, vectors = values[d - n :], vectors[:, d - n :]
     # eigh leaves the sign of a vector to chance.
     signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(n)])
     return np.ascontiguousarray((vectors * (signs * np.sqrt(np.maximum(values, 0)))).T[::-1])

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._threads import in_threads, single_products
+from .._backends import current
 from ..relevance import Relevance
 from .lists import Lists
-from .local_metrics import Local, Recipe, local_factor, set_scatter, unit_of
-from .scatter import all_pairs, centred
+from .local_metrics import (
+    Local,
+    Recipe,
+    local_factor,
+    set_scatter,
+    shared_directions,
+    unit_of,
+)
+from .scatter import Scatter, all_pairs, centred
 
 MOST_JUDGED = 64  # items of each kind that weights of a query are learned from
 MOST_QUERIES = 300
@@ -34,18 +41,33 @@ def query_metrics(
     order = rng.permutation(relevance.n_queries)
     _, first = np.unique(relevance.rows[order], return_index=True)
     chosen = order[np.sort(first)[:n_metrics]]
+    shared = shared_directions(pool, recipe)
+    if shared is not None:
+        pool = Scatter(*(shared @ part @ shared.T for part in pool))
+        Z, points = Z @ shared.T, points @ shared.T
 
-    def work(query: int) -> np.ndarray:
-        high, low = relevance.relevant(query), relevance.irrelevant(query)
-        near = np.concatenate([points[query][None], Z[high]]).astype(np.float64)
-        far = Z[low].astype(np.float64)
+    step = _QueryStep(Z, relevance, points)
+    factors = np.stack(list(current().each(step, chosen.tolist(), (pool, recipe))))
+    if shared is not None:
+        factors = factors @ shared
+    return Local(factors, np.full(len(chosen), -1))
+
+
+class _QueryStep:
+    """The metric of a query, from its relevant and irrelevant items."""
+
+    def __init__(self, Z: np.ndarray, relevance: Relevance, points: np.ndarray) -> None:
+        self.Z, self.relevance, self.points = Z, relevance, points
+
+    def local_step(self, query: int, state: tuple[Scatter, Recipe]) -> np.ndarray:
+        """Its factor."""
+        pool, recipe = state
+        high, low = self.relevance.relevant(query), self.relevance.irrelevant(query)
+        near = np.concatenate([self.points[query][None], self.Z[high]]).astype(np.float64)
+        far = self.Z[low].astype(np.float64)
         factor = local_factor(set_scatter(near, far), pool, recipe)
         judged = np.concatenate([near[1:], far])
         return factor / unit_of((judged - near[0]) @ factor.T, recipe.largest)
-
-    with single_products():
-        factors = np.stack(list(in_threads(work, chosen.tolist())))
-    return Local(factors, np.full(len(chosen), -1))
 
 
 def judged_rows(relevance: Relevance, rng: np.random.Generator) -> tuple[Lists, np.ndarray]:

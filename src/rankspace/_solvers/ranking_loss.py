@@ -13,6 +13,7 @@ import scipy.sparse
 
 from .._backends import current
 from .._scaling import in_blocks, row_slices, streams, whole
+from .._threads import in_threads
 from ..measures import parse_measure
 from ..relevance import Relevance
 
@@ -119,7 +120,7 @@ class RankingLoss:
 
     def blocks(self, queries: np.ndarray) -> list[np.ndarray]:
         """Queries in parts whose work fits the memory; nothing but the data decides them."""
-        entries = self._entries // SHARING
+        entries = self._entries // (1 if streams(self.X, self.max_memory) else SHARING)
         if self._lists is None:
             size = max(1, min(256, entries // len(self.X)))
             return [queries[start : start + size] for start in range(0, queries.size, size)]
@@ -186,7 +187,7 @@ class RankingLoss:
             distances = np.empty((len(queries), len(self.X)), dtype=queries.dtype)
             directions = queries @ state.components.astype(queries.dtype)
             for part in row_slices(len(self.X)):
-                np.matmul(directions, self.X[part].T, out=distances[:, part])
+                distances[:, part] = directions @ self.X.streamed(part).T
         else:
             distances = queries @ state.items.T
         distances *= -2
@@ -258,9 +259,14 @@ class LinearRankingLoss(RankingLoss):
 def _squares(X: Any, components: np.ndarray) -> np.ndarray:
     """Squared lengths of all embedded items, of which only a block exists at a time."""
     squares = np.empty(len(X), dtype=X.dtype)
-    for part in row_slices(len(X)):
-        items = X[part] @ components.T.astype(X.dtype)
+    map_ = components.T.astype(X.dtype)
+
+    def work(part: slice) -> None:
+        items = X.streamed(part) @ map_
         squares[part] = np.einsum("ij,ij->i", items, items)
+
+    for _ in in_threads(work, row_slices(len(X)), ahead=8):
+        pass
     return squares
 
 
@@ -271,4 +277,7 @@ def _products(weights: Any, X: Any) -> np.ndarray:
     if scipy.sparse.issparse(weights):
         found = np.unique(weights.indices)
         return weights[:, found] @ X[found]
-    return sum(weights[:, part] @ X[part] for part in row_slices(len(X)))
+    found = np.zeros((len(weights), X.shape[1]))
+    for part in row_slices(len(X)):
+        found += weights[:, part] @ X.streamed(part)
+    return found

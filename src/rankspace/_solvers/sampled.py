@@ -9,27 +9,33 @@ import numpy as np
 
 from .admm import PlaneProblem
 from .cutting_plane import SolverResult
+from .plane_checkpoint import Checkpoint
 from .ranking_loss import Plane
 
 
 def sampled_cutting_plane(
-    find_plane: Callable[[np.ndarray], Plane],
+    find_plane: Callable[[np.ndarray, int], Plane],
     problem: PlaneProblem,
     start: np.ndarray,
     *,
     tol: float,
     max_iter: int,
+    checkpoint: Checkpoint | None = None,
 ) -> SolverResult:
     """Cut by planes of samples until a fresh sample is violated by no more than the planes' slack.
 
     Bounds of different samples do not bound the problem of all queries; they are not given.
+    ``find_plane`` is told the number of the round too.
     """
     W, judged, slack, n_inner = start, start, 0.0, 0
     history: list[dict[str, float]] = []
     begin = time.perf_counter()
     converged = False
-    for _ in range(max_iter):
-        plane, judged = find_plane(W), W
+    if checkpoint is not None and (at := checkpoint.load(problem)) is not None:
+        W, slack, history, n_inner = at["W"], at["slack"], at["history"], at["n_inner"]
+        begin -= history[-1]["seconds"]
+    while len(history) < max_iter:
+        plane, judged = find_plane(W, len(history)), W
         violation = max(0.0, plane.delta - float(np.sum(problem.cone.restrict(plane.psi) * W)))
         history.append(
             {
@@ -44,5 +50,7 @@ def sampled_cutting_plane(
         problem.add(plane.psi, plane.delta)
         inner = problem.solve(0.1 * tol * problem.C)
         W, slack, n_inner = inner.W, inner.slack, inner.n_iter
+        if checkpoint is not None:
+            checkpoint.save(problem, W=W, slack=slack, history=history, n_inner=n_inner)
     objective = problem.regularizer.value(judged) + problem.C * history[-1]["violation"]
     return SolverResult(judged, objective, history[-1]["gap"], len(history), converged, history)

@@ -1,0 +1,172 @@
+"""What does a cluster cost, and what would a large one take?
+
+The first two rows fit MLR to 8,000 items (12 rounds): two threads of one process, then two worker
+processes of a `LocalCluster` of one thread each; "off" is how much longer the workers take. The
+next is the overhead: a round of a problem of 200 items, which takes no time itself.
+
+Then the cost model. A round costs ``(a q n + b q n d) / p`` for q queries and n items of d features
+on p = min(workers, cores) workers, and an overhead; a, b and the overhead are fitted to rounds on 1
+and on 2 workers, and "predicted" for 4 workers on the same two cores is held against what they
+take. "MB down" is the state (the map and query weights) for each worker, "MB up" what a shard
+sends.
+
+The last rows are predictions: a core a worker, 10^9 queries with 1,000 candidates each, d = 256,
+shards of whole blocks, eight branches added by each task of the tree. The reduction is simulated
+message by message with the overhead of one task and the bandwidth measured here; the network of a
+cluster may be slower.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+from _table import publish
+from distributed import Client, LocalCluster
+
+import rankspace
+from rankspace import MLR, Relevance
+from rankspace._backends import on
+from rankspace._backends._dask import FAN_IN
+from rankspace._scaling import scaled_rows
+from rankspace._solvers.ranking_loss import RankingLoss
+
+HEADER = ["what", "rows", "d", "workers", "seconds", "predicted", "off", "MB down", "MB up"]
+NONE = "–"
+SIZES = [(2000, 32), (2000, 128), (4000, 32), (4000, 128), (6000, 64)]
+CORES = len(os.sched_getaffinity(0))
+FIT = (8000, 64, 12)  # items, features, rounds
+
+
+def problem(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 10, n)
+    return rng.normal(size=(n, d)) + 2 / np.sqrt(d) * rng.normal(size=(10, d))[y], y
+
+
+def cluster(n_workers: int) -> LocalCluster:
+    return LocalCluster(
+        n_workers=n_workers, threads_per_worker=1, dashboard_address=None, silence_logs=50
+    )
+
+
+def fit_seconds(where: Any) -> float:
+    n, d, rounds = FIT
+    X, y = problem(n, d)
+    with warnings.catch_warnings(), on(where):
+        warnings.simplefilter("ignore")
+        MLR(max_iter=1).fit(X[:500], y[:500])  # kernels are loaded
+        begin = time.perf_counter()
+        MLR(C=1e4, tol=1e-6, max_iter=rounds).fit(X, y)
+        return time.perf_counter() - begin
+
+
+def loss_of(n: int, d: int) -> RankingLoss:
+    X, y = problem(n, d)
+    relevance = Relevance.from_labels(y)
+    items, queries, _ = scaled_rows(X, relevance, None)
+    return RankingLoss(items, queries, relevance, "map", np.arange(n), 512)
+
+
+def round_seconds(loss: RankingLoss, d: int, repeats: int) -> float:
+    """The median round, after one in which data travel."""
+    L, times = 3 * np.eye(d), []
+    for _ in range(repeats + 1):
+        begin = time.perf_counter()
+        loss.plane(L)
+        times.append(time.perf_counter() - begin)
+    return float(np.median(times[1:]))
+
+
+def rounds_on(n_workers: int) -> tuple[list[float], float, float]:
+    """Seconds of a round of each size, of one that takes no time, and of a byte."""
+    with cluster(n_workers) as workers, Client(workers) as client, on(client):
+        client.wait_for_workers(n_workers)
+        found = [round_seconds(loss_of(n, d), d, 3) for n, d in SIZES]
+        small = round_seconds(loss_of(200, 8), 8, 20)
+        return found, small, byte_seconds(client)
+
+
+def byte_seconds(client: Client) -> float:
+    """What a byte of a result takes to come up."""
+    times = []
+    for _ in range(5):
+        future = client.submit(np.ones, 2**22, pure=False)
+        client.submit(len, future).result()
+        begin = time.perf_counter()
+        future.result()
+        times.append(time.perf_counter() - begin)
+    return min(times) / 2**25
+
+
+def megabytes(n: int, d: int) -> tuple[float, float]:
+    """Of the state that goes down to a worker, and of the sums that come up from a shard."""
+    return 8 * (d * d + n) / 1e6, 8 * (d * d + n) / 1e6
+
+
+def columns(n: float, d: float, workers: int) -> list[float]:
+    p = min(workers, CORES)
+    return [n * n / p, n * n * d / p, 1.0]
+
+
+def simulated(workers: int, rows: float, candidates: float, d: int, cost: Any) -> float:
+    """Seconds of a round with lists of candidates: the slowest shard, and the tree above it."""
+    (per_pair, per_product, _), task, byte = cost
+    shards = 4 * workers
+    work = (per_pair + per_product * d) * rows * candidates / shards
+    rng, sums = np.random.default_rng(0), 8 * d * d
+    free = [0.0] * workers
+    heapq.heapify(free)
+    ready = []
+    for _ in range(shards):  # a worker takes the next shard when it is free; speeds differ by 10 %
+        done = heapq.heappop(free) + work * rng.normal(1, 0.1) + task
+        heapq.heappush(free, done)
+        ready.append(done)
+    down = sums * byte * np.log2(max(2, workers))  # workers pass the state on to each other
+    while len(ready) > 1:
+        ready = [
+            max(ready[i : i + FAN_IN]) + task + sums * byte * len(ready[i : i + FAN_IN])
+            for i in range(0, len(ready), FAN_IN)
+        ]
+    return down + ready[0]
+
+
+def main() -> None:
+    n, d, rounds = FIT
+    threads = fit_seconds("threads")
+    with cluster(2) as workers, Client(workers) as client:
+        client.wait_for_workers(2)
+        processes = fit_seconds(client)
+    rows: list[list[Any]] = [
+        [f"MLR, {rounds} rounds, 2 threads", n, d, NONE, threads, NONE, NONE, NONE, NONE],
+        [f"MLR, {rounds} rounds, Dask", n, d, 2, processes, NONE, f"{processes / threads - 1:+.1%}",
+         *megabytes(n, d)],
+    ]  # fmt: skip
+    measured = {w: rounds_on(w) for w in (1, 2, 4)}
+    with rankspace.on("threads"):
+        here = round_seconds(loss_of(200, 8), 8, 20)
+    overhead = float(np.mean([measured[w][1] - here for w in (1, 2)]))
+    rows.append(["overhead of a round, Dask", 200, 8, 2, overhead, NONE, NONE, *megabytes(200, 8)])
+    design = np.array([columns(*size, w) for w in (1, 2) for size in SIZES])
+    seconds = np.array([t for w in (1, 2) for t in measured[w][0]])
+    fitted, *_ = np.linalg.lstsq(design / seconds[:, None], np.ones(seconds.size), rcond=None)
+    for w in (1, 2, 4):
+        for size, t in zip(SIZES, measured[w][0], strict=True):
+            expected = float(np.dot(columns(*size, w), fitted))
+            kind = "a round, predicted" if w == 4 else "a round, fitted"
+            rows.append([kind, *size, w, t, expected, f"{expected / t - 1:+.1%}",
+                         *megabytes(*size)])  # fmt: skip
+    cost = (fitted, overhead / 10, float(np.mean([measured[w][2] for w in (1, 2)])))
+    for w in (10, 100, 1000):
+        expected = simulated(w, 1e9, 1e3, 256, cost)
+        rows.append(["a round, simulated", 10**9, 256, w, NONE, expected, NONE,
+                     8 * 256 * 256 / 1e6, 8 * 256 * 256 / 1e6])  # fmt: skip
+    publish("Clusters: two workers against two threads, and a cost model", HEADER, rows)
+
+
+if __name__ == "__main__":
+    main()
