@@ -1,9 +1,9 @@
 """What does FRML lose when shards of the queries descend at once and take their mean?
 
 Digits, 1,257 to learn from and 540 to judge by, every held-out digit ranking those learned from;
-rank 16, 40,000 triplets in all whatever the number of shards, the mean of ten seeds and its standard
-error. "without turning": the same with the mean of the factors as they are, which a rotation of each
-may spoil.
+rank 16, 40,000 triplets in all whatever the number of shards, the mean of ten seeds and its
+standard error. "without turning": the same with the mean of the factors as they are, which a
+rotation of each may spoil.
 """
 
 from __future__ import annotations
