@@ -43,7 +43,7 @@ LAYERS = [
     {"report"},
     {"_candidates", "tune_report"},
     {"tuning"},
-    {"experiments", "_inputs"},
+    {"experiments", "_on_cluster", "_inputs"},
     {"demo", "cli_export", "cli_fit", "cli_tune"},
     {"cli"},
 ]

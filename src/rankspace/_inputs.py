@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from ._on_cluster import on_cluster
 from ._progress import Progress
 from ._vector_files import is_vector_file, read_names
 
@@ -58,7 +59,8 @@ def judge(run: str, options: argparse.Namespace) -> Any:
         progress.say(f"reading {run}")
         ranking, relevance = read_trec_run(run), judgments_with_texts(options)[0]
         progress.say("judging")
-        return score(ranking, relevance, options.measures, ties=options.ties)
+        with on_cluster(options, progress):
+            return score(ranking, relevance, options.measures, ties=options.ties)
 
 
 def vectors_of(options: argparse.Namespace) -> tuple[Any, Any, Any, Any, Any]:

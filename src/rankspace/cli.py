@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from . import __version__
+from ._on_cluster import add_cluster, on_cluster
 from ._progress import Progress
 from ._tables import as_text
 from ._verbs import add_verb, as_json, change, check_output
@@ -137,6 +138,7 @@ def _add_evaluate(verbs: Any) -> None:
     )  # fmt: skip
     parser.add_argument("run", metavar="RUN", help="a TREC run file, also .gz")
     _add_judging(parser)
+    add_cluster(parser)
     parser.add_argument("--output", help=TABLE)
 
 
@@ -253,6 +255,7 @@ def _add_rank(verbs: Any) -> None:
         help="which files of vectors in a BEIR folder, if it has several",
     )  # fmt: skip
     parser.add_argument("--backend", choices=("exact", "faiss"), default="exact", help="searcher")
+    add_cluster(parser)
     parser.add_argument("--output", required=True, help="the run file to write, also .gz")
 
 
@@ -273,9 +276,10 @@ def rank(options: argparse.Namespace) -> str:
     blocks = []
     with Progress("rankspace rank") as progress:
         k = options.length or None
-        for block in index.blocks(queries, k, own_items=own, query_ids=query_ids):
-            blocks.append(block)
-            progress.show(sum(len(b) for b in blocks) / n_queries)
+        with on_cluster(options, progress):
+            for block in index.blocks(queries, k, own_items=own, query_ids=query_ids):
+                blocks.append(block)
+                progress.show(sum(len(b) for b in blocks) / n_queries)
         ranking = Ranking.join(blocks)
         progress.say(f"writing {options.output}")
         write_trec_run(ranking, options.output)

@@ -7,6 +7,7 @@ import time
 import warnings
 from typing import Any
 
+from ._on_cluster import add_cluster, on_cluster
 from ._progress import Progress
 from ._verbs import add_taught_data, add_verb, as_json, change
 
@@ -35,6 +36,7 @@ def add_fit(verbs: Any) -> None:
         help="any other parameter of the estimator, such as max_iter=50",
     )  # fmt: skip
     parser.add_argument("--seed", type=int, default=0, help="seed of a learner that draws")
+    add_cluster(parser)
     parser.add_argument("--output", required=True, help="the metric file to write")
 
 
@@ -49,7 +51,7 @@ def fit(options: argparse.Namespace) -> str:
         X, judgments = dataset.X, dataset.relevance if dataset.labels is None else dataset.labels
         name, start = type(estimator).__name__, time.perf_counter()
         progress.say(f"learning {name} on {X.shape[0]} items")
-        with warnings.catch_warnings(record=True) as caught:
+        with warnings.catch_warnings(record=True) as caught, on_cluster(options, progress):
             warnings.simplefilter("always")
             estimator.fit(X, judgments, queries=dataset.queries)
     seconds = time.perf_counter() - start

@@ -6,6 +6,7 @@ import argparse
 import re
 from typing import Any
 
+from ._on_cluster import add_cluster, on_cluster
 from ._progress import Progress
 from ._verbs import add_taught_data, add_verb, as_json, check_output
 
@@ -33,6 +34,7 @@ def add_tune(verbs: Any) -> None:
     )
     parser.add_argument("--budget", type=seconds, help="time to take, such as 60s, 10m or 1h")
     parser.add_argument("--seed", type=int, default=0, help="seed of the folds and the learners")
+    add_cluster(parser)
     parser.add_argument("--report", help="also write an HTML page, with the texts of a BEIR folder")
     parser.add_argument("--output", required=True, help="the metric file to write")
 
@@ -45,12 +47,13 @@ def tune(options: argparse.Namespace) -> str:
     with Progress("rankspace tune") as progress:
         progress.say("reading")
         dataset, dev = _with_dev(options)
-        tuned = tune_metric(
-            dataset.X, dataset.relevance, queries=dataset.queries, dev=dev, measure=options.measure,
-            methods=options.methods, generalise=options.generalise, budget=options.budget,
-            random_state=options.seed,
-            progress=lambda step, share: progress.say(f"{share:4.0%} {step}"),
-        )  # fmt: skip
+        with on_cluster(options, progress):
+            tuned = tune_metric(
+                dataset.X, dataset.relevance, queries=dataset.queries, dev=dev,
+                measure=options.measure, methods=options.methods, generalise=options.generalise,
+                budget=options.budget, random_state=options.seed,
+                progress=lambda step, share: progress.say(f"{share:4.0%} {step}"),
+            )  # fmt: skip
         if options.report:
             progress.say(f"writing {options.report}")
             tuned.report.write_page(

@@ -23,6 +23,7 @@ from .results import Comparison, Report, compare
 
 __all__ = ["MEASURES", "Comparison", "Measure", "Report", "compare", "evaluate"]
 
+SENT = 1024  # lists that go to a worker in one go
 LARGEST_GRADE = 900  # sums of more than 2^100 gains of this grade still fit a double
 Gain = Literal["binary", "exponential", "linear"]
 
@@ -172,6 +173,28 @@ def _check_gains(relevance: Relevance) -> None:
         )
 
 
+class _Given:
+    """In the place of a search: lists that are there already."""
+
+    def local_step(self, part: tuple[Any, ...], state: None) -> Ranking:
+        return part[0]
+
+
+def _cut(ranking: Ranking) -> list[tuple[Any, ...]]:
+    """Parts of some lists each, with the names of their queries."""
+    parts = []
+    for first in range(0, ranking.n_queries, SENT):
+        last, names = min(first + SENT, ranking.n_queries), ranking.query_ids
+        edges = ranking.indptr[first : last + 1]
+        entries = slice(edges[0], edges[-1])
+        part = Ranking(
+            edges - edges[0], ranking.items[entries], ranking.distances[entries], ranking.n_items,
+            None if names is None else names[first:last], ranking.item_ids,
+        )  # fmt: skip
+        parts.append((part, None, part.query_ids))
+    return parts
+
+
 class _Judging:
     """Scores lists of queries as they come, into a table of queries by measures."""
 
@@ -199,6 +222,8 @@ class _Judging:
                 f"ranking and relevance must have the same queries: got {ranking.n_queries} lists "
                 f"and {n_queries} queries. Give both query_ids to match them by name."
             )
+        if current().remote:
+            return self.elsewhere(RankedBlocks(_Given(), _cut(ranking), None))
         return self.blocks([ranking])
 
     def blocks(self, blocks: Iterable[Ranking]) -> np.ndarray:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from ._backends import current
+from ._base import BaseRanker
 from ._candidates import METHODS, Candidate, candidates, is_large
 from ._choices import check_choice
 from ._held_out import Split, hold_out
@@ -157,7 +160,7 @@ def tune(
     if report.chosen != AS_IS:
         progress("fitting the choice on all queries", 1.0)
         chosen = next(c for c in todo if c.name == report.chosen)
-        metric = _fit(chosen, X, relevance, queries)
+        metric = _fit(chosen.build(), X, relevance, queries)
     seconds = time.perf_counter() - begin
     return Tuned(metric, replace(report, skipped=skipped, seconds=seconds, numbers=kept))
 
@@ -173,32 +176,59 @@ class _Trial:
         measure: str, depth: int,
     ) -> None:  # fmt: skip
         self.splits, self.tests, self.relevance = splits, tests, relevance
-        self.measure, self.depth = measure, depth or None
+        self.measure = measure
+        self._step = _FoldStep(dict(enumerate(splits)), measure, depth or None)
 
     def run(self, candidate: Candidate | None) -> Tried:
         """A candidate, or the vectors as they are, on every split."""
         begin, values = time.perf_counter(), np.full(self.relevance.n_queries, np.nan)
         lists = [(np.zeros(0, np.int64), np.zeros(0))] * values.size
-        for split, test in zip(self.splits, self.tests, strict=True):
-            metric = None
-            if candidate is not None:
-                metric = _fit(candidate, split.X, split.relevance, split.queries)
-            index = Index(split.X) if metric is None else Index(split.X, metric)
-            k = None if self.depth is None else min(max(self.depth, LISTED), len(split.X))
-            ranking = index.rank(split.points, k)
-            values[test] = evaluate(ranking, split.judged, self.measure).values[self.measure]
-            for query, (items, distances) in zip(test, ranking.top(LISTED), strict=True):
-                lists[query] = (items if split.rows is None else split.rows[items], distances)
+        model = None if candidate is None else candidate.build()
+        for number, (found, ranking) in enumerate(self._folds(model)):
+            test, rows = self.tests[number], self.splits[number].rows
+            values[test] = found
+            for query, (items, distances) in zip(test, ranking, strict=True):
+                lists[query] = (items if rows is None else rows[items], distances)
         name = AS_IS if candidate is None else candidate.name
         top = Ranking.from_pairs(lists, self.relevance.n_items)
         return Tried(name, values, time.perf_counter() - begin, top)
 
+    def _folds(self, model: BaseRanker | None) -> Iterator[tuple[np.ndarray, Ranking]]:
+        """What each fold gives, one after the other here, at once on a cluster."""
+        numbers, backend = range(len(self.splits)), current()
+        if backend.remote:
+            return backend.each(self._step, numbers, model)
+        return (self._step.local_step(number, model) for number in numbers)
 
-def _fit(candidate: Candidate, X: Any, relevance: Relevance, queries: Any) -> EmbeddingMetric:
+
+class _FoldStep:
+    """Learns on the training part of a split, and judges its held-out queries."""
+
+    def __init__(self, splits: dict[int, Split], measure: str, depth: int | None) -> None:
+        self.splits, self.measure, self.depth = splits, measure, depth
+
+    def part(self, numbers: Sequence[int]) -> _FoldStep:
+        """The same for some of the splits."""
+        return _FoldStep({n: self.splits[n] for n in numbers}, self.measure, self.depth)
+
+    def local_step(self, number: int, model: BaseRanker | None) -> tuple[np.ndarray, Ranking]:
+        """Scores of the held-out queries, and the top of their lists."""
+        split, index = self.splits[number], None
+        if model is not None:
+            metric = _fit(clone(model), split.X, split.relevance, split.queries)
+            index = Index(split.X, metric)
+        index = Index(split.X) if index is None else index
+        k = None if self.depth is None else min(max(self.depth, LISTED), len(split.X))
+        ranking = index.rank(split.points, k)
+        values = evaluate(ranking, split.judged, self.measure).values[self.measure]
+        return values, ranking.top(LISTED)
+
+
+def _fit(model: BaseRanker, X: Any, relevance: Relevance, queries: Any) -> EmbeddingMetric:
     with warnings.catch_warnings():
         # A search cut short shows in the scores.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model = candidate.build().fit(X, relevance, queries=queries)
+        model.fit(X, relevance, queries=queries)
     return cast(EmbeddingMetric, model.metric_)
 
 

@@ -61,7 +61,7 @@ class Dask:
                 "on() takes a Dask client, the address of a scheduler, 'threads' or 'serial': got "
                 f"{type(where).__name__}."
             )
-        self.shards, self.retries = shards, retries
+        self.shards, self.retries, self.n_rounds = shards, retries, 0
         self._scratch = None if scratch is None else Path(scratch)
         self._held: weakref.WeakKeyDictionary[Any, dict[Any, Any]] = weakref.WeakKeyDictionary()
 
@@ -69,6 +69,16 @@ class Dask:
     def dashboard(self) -> str:
         """A link to watch the cluster by."""
         return str(self.client.dashboard_link)
+
+    @property
+    def n_workers(self) -> int:
+        """Workers that the cluster has now."""
+        return len(self.client.nthreads())
+
+    @property
+    def n_busy(self) -> int:
+        """Workers that have something to do."""
+        return sum(map(bool, self.client.processing().values()))
 
     @property
     def n_parts(self) -> int:
@@ -128,6 +138,7 @@ class Dask:
 
     def _tasks(self, step: Step, shards: Sequence[Any], state: Any, work: Any) -> list[Any]:
         number, sent = next(_rounds), Parcel(state)
+        self.n_rounds += 1
         if sent.nbytes > SMALL:
             sent = self._hold(sent)
         held = self._place(step, shards)
