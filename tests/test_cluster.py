@@ -15,6 +15,7 @@ import rankspace
 from rankspace import FRML, GMML, LGMML, MLR, PARCA, Relevance, RobustMLR
 from rankspace._backends import Threads, Tree, current, shards_of, total_of
 from rankspace._backends._parcel import Parcel, mapped_file
+from rankspace._solvers.sharded_descent import turned
 
 distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 def cluster():
     """Two processes, as users start them on one machine."""
     cluster = distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
     )
     yield cluster
     cluster.close()
@@ -332,6 +333,43 @@ def test_a_scheduler_that_goes_away_leaves_a_checkpoint(data, lone_scheduler, tm
     np.testing.assert_allclose(resumed.components_, expected, rtol=1e-10, atol=1e-12)
 
 
+def test_a_checkpoint_is_of_its_data_and_parameters(data, tmp_path):
+    X, y = data
+    path = tmp_path / "rounds.safetensors"
+    model = LEARNERS["mlr"]().set_params(checkpoint=path, max_iter=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, y)
+        with pytest.raises(ValueError, match="same data and parameters"):
+            model.fit(X + X**2, y)
+        with pytest.raises(ValueError, match="same data and parameters"):
+            model.set_params(C=7.0).fit(X, y)
+    path.write_bytes(b"something else")
+    with pytest.raises(ValueError, match="is no checkpoint"):
+        model.fit(X, y)
+
+
+def test_sampled_rounds_go_on_from_a_checkpoint(data, tmp_path):
+    X, y = data
+    model = LEARNERS["mlr sampled"]()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = model.fit(X, y).components_
+        model.set_params(checkpoint=tmp_path / "rounds.safetensors", max_iter=3).fit(X, y)
+        found = model.set_params(max_iter=6).fit(X, y).components_
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_factors_are_turned_before_their_mean(rng):
+    F = rng.normal(size=(6, 3))
+    rotation, _ = np.linalg.qr(rng.normal(size=(3, 3)))
+    np.testing.assert_allclose(turned(F @ rotation, F), F, atol=1e-12)
+    near = F + 0.01 * rng.normal(size=F.shape)
+    found = turned(near @ rotation, F)
+    np.testing.assert_allclose(found @ found.T, near @ near.T, atol=1e-12)
+    assert np.linalg.norm(found - F) <= np.linalg.norm(near - F) + 1e-12
+
+
 # ---------------------------------------------------------------------- what X may be
 
 
@@ -359,9 +397,9 @@ def test_same_answer_from_files_and_chunks(learner, data, forms, client):
     X, y = data
     expected = components(learner, X, y, "serial")
     for form, given in forms.items():
-        for where in ("serial", client):
-            found = components(learner, given, y, where)
-            np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12, err_msg=form)
+        where = "serial" if form == "folder" else client
+        found = components(learner, given, y, where)
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12, err_msg=form)
 
 
 def test_parts_must_fit_together(tmp_path):

@@ -75,7 +75,7 @@ def learn(
     taught = relevance.trainable
     relevance, queries = relevance.take_queries(taught), queries[taught]
     if kind == "tune":
-        tuned = tune(X, relevance, queries=queries, random_state=seed)
+        tuned = tune(X, relevance, queries=queries, random_state=seed, **method.get("fixed", {}))
         return tuned.metric, tuned.report.chosen
     if kind in ("ridge", "adapter"):
         return getattr(adapters, kind)(X, relevance, queries, seed), ""
