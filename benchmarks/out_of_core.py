@@ -110,7 +110,7 @@ class Problem:
     def mlr(self) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model = MLR(batch_size=6, tol=0.1, max_iter=3, max_memory=1024, random_state=0)
+            model = MLR(batch_size=6, tol=0.1, max_iter=2, max_memory=1024, random_state=0)
             model.fit(self.path, self.relevance, queries=self.Q)
 
     def frml(self) -> None:
@@ -149,7 +149,7 @@ def main() -> None:
         problem.write()
         for name, work in (
             ("GMML.fit", problem.gmml),
-            ("MLR.fit, batch_size=6, 3 rounds", problem.mlr),
+            ("MLR.fit, batch_size=6, 2 rounds", problem.mlr),
             ("export.to_npy by the metric of GMML", problem.transform),
             (f"Index.rank of {SOUGHT} queries, k=10", problem.search),
         ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import pickle
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
@@ -148,7 +149,7 @@ class Dask:
         ]
 
     def _submit(self, work: Any, *arguments: Any) -> Any:
-        return self.client.submit(work, *arguments, pure=False, retries=self.retries)
+        return self.client.submit(work, *arguments, pure=False)
 
     def _hold(self, parcel: Parcel) -> Any:
         """Have workers hold something; unlike scattered data, it is there again if one is lost."""
@@ -164,10 +165,11 @@ class Dask:
             if None not in held:
                 held[None] = self._hold(Parcel(step))
             return [held[None]] * len(shards)
-        for shard in shards:
-            if str(shard) not in held:
-                held[str(shard)] = self._hold(Parcel(step.part(shard)))
-        return [held[str(shard)] for shard in shards]
+        keys = [pickle.dumps(shard) for shard in shards]
+        for key, shard in zip(keys, shards, strict=True):
+            if key not in held:
+                held[key] = self._hold(Parcel(step.part(shard)))
+        return [held[key] for key in keys]
 
     # ------------------------------------------------------------------ losses
 
