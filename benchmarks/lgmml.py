@@ -163,7 +163,6 @@ METHODS: list[Method] = [
     ("LGMML, tuned", fit_lgmml, "LGMML", {}),
     ("LGMML, as it comes", fit_lgmml, None, {}),
     ("LGMML, paper's form", fit_paper, None, {}),
-    ("LGMML, paper's form, equal weights", fit_paper, None, {"unseen": "ones"}),
 ]
 
 
