@@ -1,14 +1,14 @@
 """How well does LGMML rank beside gradient boosted trees, and how fast does it learn and score?
 
-MQ2008 and OHSUMED in their published five folds, the sample of MSLR-WEB in five folds of its 165
-distinct queries, and LightGBM's own example. LGMML's defaults were found on the first three; of the
-example only the validation part was looked at, for the number of shared directions. "Tuned": the
-best of some settings drawn at random by NDCG@10 on the validation fold, of 30 for LightGBM, of 10
-for LGMML. XGBoost has one setting; it and LightGBM stop early by that fold. All are then fitted
-with five seeds, and tested once. NDCG is the mean over test queries of all folds and seeds (± half
-a 95 % interval over queries); "difference" is to LightGBM at NDCG@10, with the interval of a paired
-bootstrap. Times are processor time on one thread: of a fit, and of scoring a document of the test
-fold. A long run may be stopped: with ``--keep FILE`` it goes on from there.
+MQ2008 and OHSUMED in their published five folds, the sample of MSLR-WEB in four of five folds of
+its 165 distinct queries, and LightGBM's own example. LGMML's defaults were found on the first
+three; of the example only the validation part was looked at, for the number of shared directions.
+"Tuned": the best of some settings drawn at random by NDCG@10 on the validation fold, of 30 for
+LightGBM, of 10 for LGMML. XGBoost has one setting; it and LightGBM stop early by that fold. All are
+then fitted with five seeds, and tested once. NDCG is the mean over test queries of all folds and
+seeds (± half a 95 % interval over queries); "difference" is to LightGBM at NDCG@10, with the
+interval of a paired bootstrap. Times are processor time on one thread: of a fit, and of scoring a
+document of the test fold. A long run may be stopped: with ``--keep FILE`` it goes on from there.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from rankspace.datasets import (
 )
 
 SEEDS, MEASURES = range(5), ("ndcg@1", "ndcg@5", "ndcg@10")
+FOLDS = {"MSLR sample": 4}  # of 5; the fifth was left out for time
 SETTINGS = {"LGMML": 10, "LightGBM": 30}  # tried by the validation fold
 SETS = ("MQ2008", "OHSUMED", "MSLR sample", "LightGBM example")
 
@@ -230,7 +231,7 @@ def interval(differences: np.ndarray) -> tuple[float, float]:
 
 
 def rows_of(name: str, kept: Kept) -> Iterator[list[Any]]:
-    folds = list(folds_of(name))
+    folds = list(folds_of(name))[: FOLDS.get(name)]
     trees: Outcome | None = None
     for method in METHODS:
         found = run(kept, name, folds, method)
