@@ -71,6 +71,7 @@ def test_fit_passes_any_parameter(capsys):
 @pytest.mark.parametrize("named", [True, False])
 def test_fit_vectors_and_judgments(collection, capsys, named):
     words = ["fit", "X.npy", "--queries", "Q.npy", "--method", "listwise", "--output", "m"]
+    words += ["--set", "pull=0.003"]
     if named:
         words += ["--qrels", "named", "--ids", "ids", "--query-ids", "query-ids"]
     else:
