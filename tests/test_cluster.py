@@ -522,6 +522,7 @@ def test_commands_on_a_cluster(data, client, tmp_path, capsys):
     X, y = data
     np.save(tmp_path / "x.npy", X)
     np.save(tmp_path / "y.npy", y)
+    client.wait_for_workers(2, timeout=60)
     vectors, address = str(tmp_path / "x.npy"), client.scheduler.address
     words = ["--method", "gmml", "--labels", str(tmp_path / "y.npy"), "--output"]
     for name, where in (("here", []), ("there", ["--cluster", address])):

@@ -19,7 +19,7 @@ def add_cluster(parser: Any) -> None:
     parser.add_argument(
         "--cluster", metavar="ADDRESS",
         help="do the heavy steps on the Dask cluster of this scheduler, such as "
-        "tcp://10.0.0.1:8786 (extra 'cluster')",
+        "tcp://SCHEDULER:8786 (extra 'cluster')",
     )  # fmt: skip
 
 
@@ -33,7 +33,7 @@ def on_cluster(options: argparse.Namespace, progress: Progress) -> Iterator[None
 
     if ":" not in options.cluster:
         raise ValueError(
-            f"--cluster must be the address of a scheduler, such as tcp://10.0.0.1:8786: got "
+            f"--cluster must be the address of a scheduler, such as tcp://SCHEDULER:8786: got "
             f"{options.cluster!r}."
         )
     with on(options.cluster) as backend:

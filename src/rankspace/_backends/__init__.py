@@ -38,7 +38,7 @@ def on(
     Parameters
     ----------
     where : dask.distributed.Client or str
-        A Dask client, the address of a Dask scheduler such as ``"tcp://10.0.0.1:8786"`` (extra
+        A Dask client, the address of a Dask scheduler such as ``"tcp://SCHEDULER:8786"`` (extra
         ``cluster``), ``"threads"`` (what happens without `on`), or ``"serial"``.
     scratch : path, optional
         A folder that this process and all workers see, which data that are not in one file are
@@ -83,7 +83,7 @@ def _backend(where: Any, scratch: PathLike | None, shards: int, retries: int) ->
         return Threads(local[where])
     if isinstance(where, str) and ":" not in where:
         raise ValueError(
-            "on() takes a Dask client, the address of a scheduler such as 'tcp://10.0.0.1:8786', "
+            "on() takes a Dask client, the address of a scheduler such as 'tcp://SCHEDULER:8786', "
             f"'threads' or 'serial': got {where!r}."
         )
     from ._dask import Dask
