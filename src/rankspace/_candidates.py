@@ -13,8 +13,9 @@ from .mlr import MLR
 from .mlr_path import MLRCV
 
 METHODS = ("listwise", "diagonal", "frml", "mlr")
-PULLS = (1.0, 0.3, 0.1, 3.0)  # in units of the default
-SHARPNESS = (1.0, 2.0)
+# Pull in units of the default, and sharpness. Much data can carry weak pulls.
+WAYS = ((1.0, 1.0), (1.0, 2.0), (0.3, 1.0), (0.3, 2.0), (3.0, 1.0))
+WAYS_OF_LARGE = ((1.0, 1.0), (0.3, 1.0), (0.1, 1.0), (3.0, 1.0))
 RANKS = (32, 128)
 LARGE = 2e11  # flops of one pass over all queries and items, above which little is tried
 MOST_FEATURES = 512  # for methods that need all eigenvectors in every step
@@ -32,9 +33,9 @@ def candidates(n_queries: int, n_items: int, n_features: int, seed: int) -> list
     """Learners that suit the data, the most promising first."""
     large = is_large(n_queries, n_items, n_features)
     most = 5000 if large else 20_000
-    pulls = [float(f"{factor * TOTAL_PULL / n_queries:.2g}") for factor in PULLS]
 
-    def listwise(pull: float, sharpness: float, side: str) -> Candidate:
+    def listwise(factor: float, sharpness: float, side: str) -> Candidate:
+        pull = float(f"{factor * TOTAL_PULL / n_queries:.2g}")
         where = "both sides" if side == "both" else "queries only"
         return Candidate(
             f"listwise map, {where}, pull {pull:g}{', sharp' if sharpness > 1 else ''}",
@@ -43,8 +44,8 @@ def candidates(n_queries: int, n_items: int, n_features: int, seed: int) -> list
             ),
         )
 
-    sharpness = SHARPNESS[:1] if large else SHARPNESS
-    maps = [listwise(*way) for way in product(pulls, sharpness, SIDES)]
+    ways = product(WAYS_OF_LARGE if large else WAYS, SIDES)
+    maps = [listwise(*way, side) for way, side in ways]
     return maps if large else [*maps, *_others(n_features, seed)]
 
 
