@@ -124,6 +124,16 @@ def test_scale_and_offset_of_the_data_do_not_matter():
         assert other.temperature_ == pytest.approx(found.temperature_, rel=1e-4)
 
 
+def test_sharpness_divides_the_temperature():
+    X, Q, relevance = planted()
+    plain = ListwiseMap().fit(X, relevance, queries=Q)
+    sharp = ListwiseMap(sharpness=2.0).fit(X, relevance, queries=Q)
+    given = ListwiseMap(temperature=plain.temperature_ / 2).fit(X, relevance, queries=Q)
+    assert sharp.temperature_ == plain.temperature_ / 2
+    np.testing.assert_array_equal(sharp.components_, given.components_)
+    assert np.abs(sharp.components_ - plain.components_).max() > 1e-3
+
+
 def test_single_precision_learns_the_same():
     X, Q, relevance = planted()
     double = ListwiseMap().fit(X, relevance, queries=Q)
