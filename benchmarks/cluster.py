@@ -4,11 +4,11 @@ The first two rows fit MLR to 8,000 items (12 rounds): two threads of one proces
 processes of a `LocalCluster` of one thread each; "off" is how much longer the workers take. The
 next is the overhead: a round of a problem of 200 items, which takes no time itself.
 
-Then the cost model. A round costs ``(a q n + b q n d) / p`` for q queries and n items of d features
-on p = min(workers, cores) workers, and an overhead; a, b and the overhead are fitted to rounds on 1
-and on 2 workers, and "predicted" for 4 workers on the same two cores is held against what they
-take. "MB down" is the state (the map and query weights) for each worker, "MB up" what a shard
-sends.
+Then the cost model. A round costs ``(a q n + b q n d) / p + c q n`` for q queries and n items of d
+features on p = min(workers, cores) workers, and an overhead; c is what cores of one machine cannot
+share out, their memory. All four are fitted to rounds on 1 and on 2 workers, and "predicted" for 4
+workers on the same two cores is held against what they take. "MB down" is the state (the map and
+query weights) for each worker, "MB up" what a shard sends.
 
 The last rows are predictions: a core a worker, 10^9 queries with 1,000 candidates each, d = 256,
 shards of whole blocks, eight branches added by each task of the tree. The reduction is simulated
@@ -86,7 +86,8 @@ def rounds_on(n_workers: int) -> tuple[list[float], float, float]:
     """Seconds of a round of each size, of one that takes no time, and of a byte."""
     with cluster(n_workers) as workers, Client(workers) as client, on(client):
         client.wait_for_workers(n_workers)
-        found = [round_seconds(loss_of(n, d), d, 5) for n, d in SIZES]
+        round_seconds(loss_of(*SIZES[0]), SIZES[0][1], 10)  # kernels are loaded by every worker
+        found = [round_seconds(loss_of(n, d), d, 10) for n, d in SIZES]
         small = round_seconds(loss_of(200, 8), 8, 20)
         return found, small, byte_seconds(client)
 
@@ -110,14 +111,14 @@ def megabytes(n: int, d: int) -> tuple[float, float]:
 
 def columns(n: float, d: float, workers: int) -> list[float]:
     p = min(workers, CORES)
-    return [n * n / p, n * n * d / p, 1.0]
+    return [n * n / p, n * n * d / p, n * n, 1.0]
 
 
 def simulated(workers: int, rows: float, candidates: float, d: int, cost: Any) -> float:
     """Seconds of a round with lists of candidates: the slowest shard, and the tree above it."""
-    (per_pair, per_product, _), task, byte = cost
+    (per_pair, per_product, in_memory, _), task, byte = cost
     shards = 4 * workers
-    work = (per_pair + per_product * d) * rows * candidates / shards
+    work = (per_pair + in_memory + per_product * d) * rows * candidates / shards
     rng, sums = np.random.default_rng(0), 8 * d * d
     free = [0.0] * workers
     heapq.heapify(free)

@@ -11,6 +11,7 @@ import warnings
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import rankspace
 from rankspace import FRML, GMML, LGMML, MLR, PARCA, Relevance, RobustMLR
@@ -233,6 +234,11 @@ def test_same_local_metrics(kind, rng, data, client, monkeypatch):
             np.testing.assert_allclose(theirs, mine, rtol=1e-10, atol=1e-12)
 
 
+def local_metrics(X, y, where):
+    with rankspace.on(where):
+        return LGMML(3, random_state=0).fit(X, y).metric_.factors
+
+
 @pytest.mark.parametrize("n_workers", [1, 4])
 def test_same_answer_with_other_numbers_of_workers(n_workers, data, cluster, client):
     X, y = data
@@ -243,9 +249,22 @@ def test_same_answer_with_other_numbers_of_workers(n_workers, data, cluster, cli
             expected = components(learner, X, y, "serial")
             found = components(learner, X, y, client)
             np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+        expected, found = (local_metrics(X[:200], y[:200], where) for where in ("serial", client))
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
     finally:
         cluster.scale(2)
         client.wait_for_workers(2)
+
+
+def test_workers_in_this_process_give_its_threads_back(data):
+    def threads():
+        return {lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"}
+
+    cluster = distributed.LocalCluster(processes=False, dashboard_address=None, silence_logs=50)
+    with threadpool_limits(2, "blas"), cluster, distributed.Client(cluster) as client:
+        assert threads() == {2}
+        components("gmml", *data, client)
+        assert threads() == {2}
 
 
 # ---------------------------------------------------------------------- losses
@@ -475,6 +494,13 @@ def test_scores_elsewhere_are_matched_by_name(rng, client):
         found = rankspace.evaluate(index.blocks(Q, query_ids=names), relevance, "mrr")
     expected = rankspace.evaluate(index.blocks(Q, query_ids=names), relevance, "mrr")
     np.testing.assert_array_equal(found.values["mrr"], expected.values["mrr"])
+
+
+def test_scores_elsewhere_need_lists(client):
+    relevance = Relevance.from_lists([[0], [1]], n_items=3)
+    nothing = rankspace.Index(np.eye(3)).blocks(np.zeros((0, 3)))
+    with rankspace.on(client), pytest.raises(ValueError, match="each of 2 queries: got 0"):
+        rankspace.evaluate(nothing, relevance, "mrr")
 
 
 def test_same_scores_of_given_lists(rng, client, monkeypatch):

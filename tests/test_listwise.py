@@ -60,10 +60,11 @@ def test_loss_is_that_of_plain_loops_and_its_gradient_of_differences(kind, side)
         relevance, Q = Relevance.from_labels(np.arange(12) % 3), X
     Q = Q[: relevance.n_queries]
     loss = (PairLoss if side == "both" else QueryLoss)(X, Q, relevance, 64)
-    rows = Listwise(relevance, 0.7)
+    rows = Listwise(relevance, [0.7, 0.2])
     L = np.eye(3) + 0.3 * np.random.default_rng(1).normal(size=(3, 3))
     value, _ = loss.value_and_gradient(L, rows)
-    assert value == pytest.approx(plain_loss(X, Q, relevance, L, 0.7, side), rel=1e-12)
+    expected = np.mean([plain_loss(X, Q, relevance, L, t, side) for t in (0.7, 0.2)])
+    assert value == pytest.approx(expected, rel=1e-12)
 
     def part(which):
         return lambda v: np.ravel(loss.value_and_gradient(v.reshape(3, 3), rows)[which])
@@ -126,11 +127,10 @@ def test_scale_and_offset_of_the_data_do_not_matter():
 
 def test_sharpness_divides_the_temperature():
     X, Q, relevance = planted()
-    plain = ListwiseMap().fit(X, relevance, queries=Q)
-    sharp = ListwiseMap(sharpness=2.0).fit(X, relevance, queries=Q)
-    given = ListwiseMap(temperature=plain.temperature_ / 2).fit(X, relevance, queries=Q)
-    assert sharp.temperature_ == plain.temperature_ / 2
-    np.testing.assert_array_equal(sharp.components_, given.components_)
+    plain = ListwiseMap(sharpness=1.0).fit(X, relevance, queries=Q)
+    sharp = ListwiseMap(sharpness=[2.0]).fit(X, relevance, queries=Q)
+    given = ListwiseMap(temperature=plain.temperature_ / 2, sharpness=1.0)
+    np.testing.assert_array_equal(sharp.components_, given.fit(X, relevance, queries=Q).components_)
     assert np.abs(sharp.components_ - plain.components_).max() > 1e-3
 
 
@@ -180,8 +180,8 @@ def test_groups_are_weighted_as_their_queries():
     parts = [np.arange(7), np.arange(7, relevance.n_queries)]
     losses = [PairLoss(X, Q[part], weighted.take_queries(part), 64) for part in parts]
     L = np.eye(X.shape[1]) + 0.1
-    whole = PairLoss(X, Q, weighted, 64).value_and_gradient(L, Listwise(weighted, 0.5))
-    rows = [Listwise(loss.relevance, 0.5) for loss in losses]
+    whole = PairLoss(X, Q, weighted, 64).value_and_gradient(L, Listwise(weighted, [0.5]))
+    rows = [Listwise(loss.relevance, [0.5]) for loss in losses]
     value, gradient = Grouped(losses).value_and_gradient(L, rows)
     assert value == pytest.approx(whole[0])
     np.testing.assert_allclose(gradient, whole[1], atol=1e-10)
@@ -208,7 +208,7 @@ def test_stopping_early_is_said():
         ({"side": "items"}, "side must be one of both, query"),
         ({"pull": -1}, "pull"),
         ({"temperature": 0.0}, "temperature"),
-        ({"sharpness": 0.0}, "sharpness"),
+        ({"sharpness": (1.0, 0.0)}, "sharpness"),
     ],
 )
 def test_wrong_parameters(parameters, message):

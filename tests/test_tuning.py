@@ -143,6 +143,27 @@ def test_candidates_that_harm_a_group_are_passed_over():
     assert _Choice(errors, seen, -1.0, False).pick(np.ones(100, dtype=bool)) == 2
 
 
+def test_the_first_stays_unless_another_is_a_standard_error_ahead():
+    rng = np.random.default_rng(0)
+    first, noise = 0.6 + 0.01 * rng.normal(size=100), rng.normal(size=100)
+    noise -= noise.mean()  # whose standard error is a tenth of its deviation
+    none, everyone = np.zeros(100, dtype=bool), np.ones(100, dtype=bool)
+    for lead, expected in ((0.5, 1), (2.0, 2)):
+        other = first + 0.02 * (noise / noise.std() + 0.1 * lead)
+        rivals = [tried(AS_IS, np.full(100, 0.5)), tried("first", first), tried("other", other)]
+        assert _Choice(rivals, none, 1.0, False).pick(everyone) == expected
+
+
+def test_doubt_about_a_small_group_is_enough():
+    seen = np.arange(100) < 90
+    few = np.linspace(-1, 1, 10)
+    for loss, expected in ((0.1, 1), (0.4, 0)):  # of a standard error of a third of the deviation
+        values = np.where(seen, 0.7, 0.5)
+        values[~seen] += 0.1 * (few - loss)
+        rivals = [tried(AS_IS, np.full(100, 0.5)), tried("map", values)]
+        assert _Choice(rivals, seen, 1.0, False).pick(np.ones(100, dtype=bool)) == expected
+
+
 def test_generalising_chooses_by_queries_with_new_items():
     raw, seen = np.full(100, 0.5), np.arange(100) < 50
     noise = 0.01 * np.random.default_rng(0).normal(size=100)

@@ -8,14 +8,13 @@ from typing import NamedTuple
 
 from ._base import BaseRanker
 from .frml import FRML
-from .listwise import SIDES, TOTAL_PULL, ListwiseMap
+from .listwise import TOTAL_PULL, ListwiseMap
 from .mlr import MLR
 from .mlr_path import MLRCV
 
 METHODS = ("listwise", "diagonal", "frml", "mlr")
-# Pull in units of the default, and sharpness. Much data can carry weak pulls.
-WAYS = ((1.0, 1.0), (1.0, 2.0), (0.3, 1.0), (0.3, 2.0), (3.0, 1.0))
-WAYS_OF_LARGE = ((1.0, 1.0), (0.3, 1.0), (0.1, 1.0), (3.0, 1.0))
+# In units of the default. Much data can carry weak pulls.
+PULLS, PULLS_OF_LARGE = (1.0, 3.0, 0.3, 10.0), (1.0, 0.3, 0.1, 3.0)
 RANKS = (32, 128)
 LARGE = 2e11  # flops of one pass over all queries and items, above which little is tried
 MOST_FEATURES = 512  # for methods that need all eigenvectors in every step
@@ -34,18 +33,16 @@ def candidates(n_queries: int, n_items: int, n_features: int, seed: int) -> list
     large = is_large(n_queries, n_items, n_features)
     most = 5000 if large else 20_000
 
-    def listwise(factor: float, sharpness: float, side: str) -> Candidate:
+    def listwise(factor: float, side: str) -> Candidate:
         pull = float(f"{factor * TOTAL_PULL / n_queries:.2g}")
         where = "both sides" if side == "both" else "queries only"
         return Candidate(
-            f"listwise map, {where}, pull {pull:g}{', sharp' if sharpness > 1 else ''}",
-            lambda: ListwiseMap(
-                pull, side=side, sharpness=sharpness, max_items=most, random_state=seed
-            ),
+            f"listwise map, {where}, pull {pull:g}",
+            lambda: ListwiseMap(pull, side=side, max_items=most, random_state=seed),
         )
 
-    ways = product(WAYS_OF_LARGE if large else WAYS, SIDES)
-    maps = [listwise(*way, side) for way, side in ways]
+    ways = product(PULLS_OF_LARGE if large else PULLS, ("query", "both"))
+    maps = [listwise(*way) for way in ways]
     return maps if large else [*maps, *_others(n_features, seed)]
 
 

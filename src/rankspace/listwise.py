@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -45,9 +46,9 @@ class ListwiseMap(BaseRanker):
     temperature : float, optional
         In units of the mean squared distance of two items; by default the one under which the
         vectors as they are have the least loss.
-    sharpness : float, default=1.0
-        Divides the temperature; 2 looks more at the nearest items, which may suit queries with many
-        relevant ones.
+    sharpness : float or sequence of float, default=(1.0, 2.0)
+        Divides the temperature: more looks more at the nearest items. Of several, the mean of the
+        losses is taken.
     tol : float, default=1e-4
         Stop when the loss falls by less than this share of itself.
     max_iter : int, default=100
@@ -67,7 +68,7 @@ class ListwiseMap(BaseRanker):
     components_ : ndarray of shape (n_features, n_features)
         L, if it maps both sides.
     pull_, temperature_ : float
-        The pull and the temperature used.
+        The pull, and the temperature before it is divided.
     loss_ : float
         The loss at the end.
     history_ : list of float
@@ -97,7 +98,7 @@ class ListwiseMap(BaseRanker):
         *,
         side: str = "both",
         temperature: float | None = None,
-        sharpness: float = 1.0,
+        sharpness: float | Sequence[float] = (1.0, 2.0),
         tol: float = 1e-4,
         max_iter: int = 100,
         max_items: int = 20_000,
@@ -131,8 +132,9 @@ class ListwiseMap(BaseRanker):
         losses = [self._loss(data, relevance, *group) for group in self._groups(relevance)]
         identity = np.eye(X.shape[1])
         self.pull_ = TOTAL_PULL / relevance.n_queries if self.pull is None else float(self.pull)
-        self.temperature_ = self._temperature(losses[0], identity) / self.sharpness
-        rows = [Listwise(loss.relevance, self.temperature_) for loss in losses]
+        self.temperature_ = self._temperature(losses[0], identity)
+        temperatures = self.temperature_ / np.atleast_1d(self.sharpness)
+        rows = [Listwise(loss.relevance, temperatures.tolist()) for loss in losses]
         found = Grouped(losses).minimise(
             rows, identity, tol=self.tol, max_iter=self.max_iter, pull=self.pull_
         )
@@ -168,7 +170,7 @@ class ListwiseMap(BaseRanker):
         few = loss.thinned(MOST_QUERIES)
 
         def value(log_temperature: float) -> float:
-            rows = Listwise(few.relevance, float(np.exp(log_temperature)))
+            rows = Listwise(few.relevance, [float(np.exp(log_temperature))])
             return few.value_and_gradient(identity, rows)[0]
 
         found = minimize_scalar(value, bounds=(np.log(1e-4), np.log(10.0)), options={"xatol": 0.05})
@@ -207,7 +209,8 @@ class ListwiseMap(BaseRanker):
         if self.pull is not None:
             check_scalar(self.pull, "pull", Real, min_val=0)
         check_scalar(self.tol, "tol", Real, min_val=0)
-        check_scalar(self.sharpness, "sharpness", Real, min_val=0, include_boundaries="neither")
+        for sharpness in np.atleast_1d(self.sharpness).tolist():
+            check_scalar(sharpness, "sharpness", Real, min_val=0, include_boundaries="neither")
         for name in ("max_iter", "max_items", "max_memory"):
             check_scalar(getattr(self, name), name, Integral, min_val=1)
         if self.temperature is not None:

@@ -241,14 +241,14 @@ class _Judging:
     def elsewhere(self, blocks: RankedBlocks) -> np.ndarray:
         """Score lists where they are made: only numbers come back."""
         firsts = np.cumsum([0, *(len(part[0]) for part in blocks.parts)]).tolist()
-        n_placed = None if self._names_of(blocks.parts[0]) else firsts[-1]
+        by_name = any(map(self._names_of, blocks.parts))
         step = JudgedSearch(blocks.search, self)
         parts = list(zip(firsts[:-1], blocks.parts, strict=True))
         listed = np.zeros(self.relevance.n_queries, dtype=bool)
         for queries, values, states in current().each(step, parts, blocks.state):
             listed[queries] = True
             self.values[queries], self.states[queries] = values, states
-        return self._closed(listed, n_placed)
+        return self._closed(listed, None if by_name else firsts[-1])
 
     def of_block(self, block: Ranking, first: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Numbers, scores and states of the queries of a block."""

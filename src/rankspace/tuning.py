@@ -29,7 +29,8 @@ from .tune_report import Tried, TuneReport
 
 FEWEST_QUERIES = 10
 MANY_QUERIES = 300  # whose third tells a gain from chance
-SIGNIFICANT = 0.05  # chance of a gain, or of harm to a group
+SIGNIFICANT = 0.05  # chance of a gain, or of harm to a group, in the end
+DOUBTFUL = 0.2  # chance of harm to a group from which a candidate is passed over
 AS_IS = "as they are"
 LISTED = 10  # items of each query that the report keeps
 
@@ -80,10 +81,11 @@ def tune(
     """Learn a metric that ranks better than the vectors as they are, if there is one.
 
     Queries are dealt to folds; every candidate is learned without a fold and judged on it. The
-    choice is the candidate of the best mean, among those that are not significantly worse for
-    queries whose relevant items training judgments never named. What it is worth is told by
-    choosing for each fold on the others. Unless that is better beyond chance, the answer is the
-    identity. The choice is then fitted on all queries.
+    choice is the first candidate, or the one of the best mean if that is ahead by more than a
+    standard error; those are passed over that seem worse for queries whose relevant items training
+    judgments never named, or for the others. What it is worth is told by choosing for each fold on
+    the others. Unless that is better beyond chance, the answer is the identity. The choice is then
+    fitted on all queries.
 
     Parameters
     ----------
@@ -258,26 +260,36 @@ class _Choice:
     generalise: bool
 
     def pick(self, who: np.ndarray) -> int:
-        """The best mean among those that harm neither group beyond chance; 0 is as they are."""
+        """The best mean of those that may harm no group, unless the first is about as good.
+
+        Differences below a standard error are chance, and the first tried is what suits most data.
+        0 stands for the vectors as they are.
+        """
         raw = self.tried[0].values
         counted = who & ~np.isnan(raw)
         decisive = counted & ~self.seen if self.generalise else counted
         gains = [self.sign * (t.values - raw) for t in self.tried]
-        means = [float(np.mean(gain[decisive])) if decisive.any() else 0.0 for gain in gains]
-        for number in np.argsort(means, kind="stable")[::-1]:
-            groups = (counted & self.seen, counted & ~self.seen)
-            if means[number] <= 0 or not any(_harms(gains[number][group]) for group in groups):
-                return int(number) if means[number] > 0 else 0
-        return 0
+        groups = (counted & self.seen, counted & ~self.seen)
+        fit = [
+            number
+            for number, gain in enumerate(gains)
+            if decisive.any() and np.mean(gain[decisive]) > 0
+            and not any(_may_harm(gain[group]) for group in groups)
+        ]  # fmt: skip
+        if not fit:
+            return 0
+        best = max(fit, key=lambda number: np.mean(gains[number][decisive]))
+        ahead = (gains[best] - gains[fit[0]])[decisive]
+        return best if np.mean(ahead) > np.std(ahead) / np.sqrt(ahead.size) else fit[0]
 
 
-def _harms(gains: np.ndarray) -> bool:
-    """Whether the mean is below zero beyond chance."""
+def _may_harm(gains: np.ndarray) -> bool:
+    """Whether the mean is below zero, by more than small groups show by chance alone."""
     from scipy.stats import ttest_1samp
 
     if gains.size < 2 or not gains.any():
         return False
-    return bool(ttest_1samp(gains, 0.0, alternative="less").pvalue < SIGNIFICANT)
+    return bool(ttest_1samp(gains, 0.0, alternative="less").pvalue < DOUBTFUL)
 
 
 def _judge(choice: _Choice, trial: _Trial, has_dev: bool, seed: int) -> TuneReport:

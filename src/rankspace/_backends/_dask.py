@@ -7,10 +7,13 @@ import pickle
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from .._text import PathLike
+from .._threads import single_products
 from ._local import Step, opened
 from ._parcel import Parcel
 from ._sources import _temporary
@@ -143,13 +146,16 @@ class Dask:
         if sent.nbytes > SMALL:
             sent = self._hold(sent)
         held = self._place(step, shards)
+        # Dask expects a task to take as long as others of its name did: were all called the same,
+        # long ones would be put on one worker after short ones.
+        name = f"{type(step).__name__}_{type(state).__name__}"
         return [
-            self._submit(work, mine, sent, list(shard), number)
+            self._submit(work, mine, sent, list(shard), number, key=f"{name}-{uuid4().hex}")
             for mine, shard in zip(held, shards, strict=True)
         ]
 
-    def _submit(self, work: Any, *arguments: Any) -> Any:
-        return self.client.submit(work, *arguments, pure=False)
+    def _submit(self, work: Any, *arguments: Any, key: str | None = None) -> Any:
+        return self.client.submit(work, *arguments, key=key, pure=False)
 
     def _hold(self, parcel: Parcel) -> Any:
         """Have workers hold something; unlike scattered data, it is there again if one is lost."""
@@ -250,18 +256,22 @@ def _each_of_shard(step: Parcel, state: Parcel, shard: Sequence[Any], number: in
 
 
 def _shard(step: Parcel, state: Parcel, shard: Sequence[Any], number: int) -> Iterator[Any]:
-    one_thread_a_product()
     work: Any = step.content
+    with one_thread_a_product():
+        ready = _ready(work, state.content, number)
+        for block in shard:
+            yield work.local_step(block, ready)
+
+
+def _ready(work: Any, state: Any, number: int) -> Any:
+    """What all blocks of a round share, made once by each worker."""
     if hasattr(work, "part"):
-        ready = opened(work, state.content)
-    else:
-        with _open_lock:  # once a round, for all shards of this worker
-            if number not in _open_round:
-                _open_round.clear()
-                _open_round[number] = opened(work, state.content)
-            ready = _open_round[number]
-    for block in shard:
-        yield work.local_step(block, ready)
+        return opened(work, state)
+    with _open_lock:
+        if number not in _open_round:
+            _open_round.clear()
+            _open_round[number] = opened(work, state)
+        return _open_round[number]
 
 
 def total_of_all(*parts: Any) -> Any:
@@ -269,14 +279,25 @@ def total_of_all(*parts: Any) -> Any:
     return total_of(parts)
 
 
-_limits: list[Any] = []
+_working: list[Any] = []
+_working_lock = threading.Lock()
 
 
-def one_thread_a_product() -> None:
-    """From now on, in this process: products round otherwise with several threads."""
-    if not _limits:
-        from .._threads import single_products
+@contextmanager
+def one_thread_a_product() -> Iterator[None]:
+    """While any shard of this process is at work: products round otherwise with several threads.
 
-        limit = single_products()
-        limit.__enter__()
-        _limits.append(limit)
+    The process may be the user's own, whose products get their threads back afterwards.
+    """
+    with _working_lock:
+        if not _working:
+            _working.append(single_products())
+            _working[0].__enter__()
+        _working.append(None)
+    try:
+        yield
+    finally:
+        with _working_lock:
+            _working.pop()
+            if len(_working) == 1:
+                _working.pop().__exit__(None, None, None)

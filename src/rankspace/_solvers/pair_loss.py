@@ -244,10 +244,13 @@ def softmax_neighbours(distances: np.ndarray, states: np.ndarray) -> tuple[np.nd
 
 
 class Listwise:
-    """How far softmax neighbours at a temperature are from the relevant items, drawn by gain."""
+    """How far softmax neighbours are from the relevant items, drawn by gain.
 
-    def __init__(self, relevance: Relevance, temperature: float) -> None:
-        self.relevance, self.temperature = relevance, temperature
+    The mean over temperatures, if there are several.
+    """
+
+    def __init__(self, relevance: Relevance, temperatures: Sequence[float]) -> None:
+        self.relevance, self.temperatures = relevance, temperatures
         kept = relevance.grades >= relevance.relevant_from
         gains = np.where(kept, np.exp2(np.where(kept, relevance.grades, 0.0)) - 1, 0.0)
         shape = (relevance.indptr.size - 1, relevance.n_items)
@@ -260,10 +263,14 @@ class Listwise:
         rows, items = np.repeat(np.arange(block.size), np.diff(table.indptr)), table.indices
         gains = np.where(states[rows, items] == RELEVANT, table.data, 0.0)
         shares = gains / np.bincount(rows, gains, block.size)[rows]
-        distances = distances / distances.dtype.type(self.temperature)
-        losses, slopes = softmax_neighbours(distances, states)
-        losses = losses + np.bincount(rows, shares * distances[rows, items], block.size)
-        slopes *= -1
-        slopes[rows, items] += shares
-        slopes /= self.temperature
+        near = np.bincount(rows, shares * distances[rows, items], block.size)
+        losses, slopes = np.zeros(block.size), np.zeros_like(distances)
+        for temperature in self.temperatures:
+            logarithms, chances = softmax_neighbours(
+                distances / distances.dtype.type(temperature), states
+            )
+            losses += (logarithms + near / temperature) / len(self.temperatures)
+            chances *= distances.dtype.type(1 / (temperature * len(self.temperatures)))
+            slopes -= chances
+        slopes[rows, items] += shares * np.mean(np.reciprocal(self.temperatures))
         return losses, slopes
