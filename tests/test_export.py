@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rankspace import BilinearMetric, Index, LinearMetric
+from rankspace import BilinearMetric, Index, LinearMetric, TwoMapMetric
 from rankspace.export import (
     to_faiss,
     to_frozen,
@@ -41,12 +41,13 @@ def make_metric(kind):
     rng = np.random.default_rng(3)
     if kind == "linear":
         return LinearMetric(rng.standard_normal((12, 24)) * np.geomspace(0.1, 3, 24))
-    return BilinearMetric(
-        rng.standard_normal((12, 24)), rng.standard_normal((12, 24)), offset=rng.standard_normal(12)
-    )
+    maps, offset = rng.standard_normal((2, 12, 24)), rng.standard_normal(12)
+    if kind == "bilinear":
+        return BilinearMetric(*maps, offset=offset)
+    return TwoMapMetric(maps[0], maps[0] + 0.5 * maps[1], offset=offset)
 
 
-@pytest.fixture(params=["linear", "bilinear"])
+@pytest.fixture(params=["linear", "bilinear", "two-map"])
 def metric(request):
     return make_metric(request.param)
 
@@ -115,7 +116,7 @@ def test_frozen_corpus_ranks_alike(metric, X, Q, tmp_path, offset, in_file):
     path = tmp_path / "frozen.npy" if in_file else None
     items, asked = to_frozen(metric, X, path, block_size=999)
     np.testing.assert_array_equal(items[:, :24], X)
-    assert items.shape[1] == 24 + (metric.kind == "linear")
+    assert items.shape[1] == 24 + (not metric.inner)
     assert items.dtype == np.float32
     found = by_inner_product(asked.embed_queries(Q.astype(float)), items.astype(float))
     assert_same_lists(found, metric, Q, X)
@@ -157,7 +158,7 @@ def test_faiss_flat_far_from_the_origin(X, Q):
 def test_more_items_can_be_added_to_faiss(metric, X, Q):
     pytest.importorskip("faiss")
     index = to_faiss(metric, X[:2000])
-    if metric.inner:
+    if not metric.alike:
         index.index.add(metric.embed_items(X[2000:]))
     else:
         index.add(X[2000:])
@@ -192,7 +193,7 @@ def test_onnx_maps_as_the_metric_does(metric, X, tmp_path, side):
     runtime = pytest.importorskip("onnxruntime")
     model = to_onnx(metric, tmp_path / "map.onnx", side=side)
     operators = [node.op_type for node in model.graph.node]
-    shifted = metric.kind == "bilinear" and side == "queries"
+    shifted = metric.kind != "linear" and side == "queries"
     assert operators == (["MatMul", "Add"] if shifted else ["MatMul"])
     session = runtime.InferenceSession(tmp_path / "map.onnx", providers=["CPUExecutionProvider"])
     (found,) = session.run(["mapped"], {"vectors": X})

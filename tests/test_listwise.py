@@ -10,7 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rankspace import BilinearMetric, Euclidean, Index, ListwiseMap, Relevance, evaluate
-from rankspace._solvers.pair_loss import Grouped, Listwise, PairLoss, QueryLoss
+from rankspace._solvers.pair_loss import Grouped, Listwise, PairLoss
+from rankspace.listwise import SIDES
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -43,6 +44,8 @@ def plain_loss(X, Q, relevance, L, temperature, side):
         for i in taking_part:
             if side == "both":
                 far[i] = np.sum((L @ (Q[q] - X[i])) ** 2) / temperature
+            elif side == "each":
+                far[i] = np.sum((L[0] @ Q[q] - L[1] @ X[i]) ** 2) / temperature
             else:
                 far[i] = -2 * (L @ Q[q]) @ X[i] / temperature
         log_total = np.log(sum(np.exp(-value) for value in far.values()))
@@ -51,7 +54,7 @@ def plain_loss(X, Q, relevance, L, temperature, side):
     return total / relevance.n_queries
 
 
-@pytest.mark.parametrize("side", ["both", "query"])
+@pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize("kind", ["graded", "judged only", "labels"])
 def test_loss_is_that_of_plain_loops_and_its_gradient_of_differences(kind, side):
     X, Q, graded, judged = graded_problem()
@@ -59,15 +62,16 @@ def test_loss_is_that_of_plain_loops_and_its_gradient_of_differences(kind, side)
     if relevance is None:
         relevance, Q = Relevance.from_labels(np.arange(12) % 3), X
     Q = Q[: relevance.n_queries]
-    loss = (PairLoss if side == "both" else QueryLoss)(X, Q, relevance, 64)
+    loss = SIDES[side](X, Q, relevance, 64)
     rows = Listwise(relevance, [0.7, 0.2])
-    L = np.eye(3) + 0.3 * np.random.default_rng(1).normal(size=(3, 3))
+    shape = (2, 3, 3) if side == "each" else (3, 3)
+    L = np.eye(3) + 0.3 * np.random.default_rng(1).normal(size=shape)
     value, _ = loss.value_and_gradient(L, rows)
     expected = np.mean([plain_loss(X, Q, relevance, L, t, side) for t in (0.7, 0.2)])
     assert value == pytest.approx(expected, rel=1e-12)
 
     def part(which):
-        return lambda v: np.ravel(loss.value_and_gradient(v.reshape(3, 3), rows)[which])
+        return lambda v: np.ravel(loss.value_and_gradient(v.reshape(shape), rows)[which])
 
     error = check_grad(lambda v: part(0)(v)[0], part(1), L.ravel())
     assert error < 1e-5 * np.linalg.norm(part(1)(L.ravel()))
@@ -105,6 +109,20 @@ def test_a_map_of_the_queries_leaves_items_alone():
     assert not hasattr(model, "transform")
     still = ListwiseMap(1e9, side="query").fit(X, relevance, queries=Q)
     assert held_out_map(still, X, Q, relevance) == pytest.approx(raw)
+
+
+def test_each_side_has_its_map_and_both_are_about_the_mean():
+    X, Q, relevance = planted()
+    train, test = relevance.take_queries(np.arange(40)), relevance.take_queries(np.arange(40, 60))
+    raw = Euclidean().fit(X, train, queries=Q[:40])
+    model = ListwiseMap(0.001, side="each").fit(X, train, queries=Q[:40])
+    assert held_out_map(model, X, Q[40:], test) > held_out_map(raw, X, Q[40:], test) + 0.2
+    far = ListwiseMap(0.001, side="each").fit(X + 5, train, queries=Q[:40] + 5)
+    np.testing.assert_allclose(
+        far.metric_.distances(Q + 5, X + 5), model.metric_.distances(Q, X), rtol=1e-2
+    )
+    left, right = (getattr(model.metric_, side) - np.eye(8) for side in ("left", "right"))
+    assert 0 < np.linalg.norm(right) < np.linalg.norm(left)
 
 
 def test_a_strong_pull_keeps_the_identity_and_none_lets_go():

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
-from rankspace import BilinearMetric, Index, LinearMetric, Ranking, _space, search
+from rankspace import BilinearMetric, Index, LinearMetric, Ranking, TwoMapMetric, _space, search
 
 
 def brute(Q, X, own=None):
@@ -96,10 +96,11 @@ def test_linear_metric_ranks_as_its_distances(seed, k, rank):
 
 @settings(deadline=None, max_examples=40)
 @given(st.integers(0, 2**32), st.integers(1, 40))
-def test_bilinear_metric_ranks_as_its_distances(seed, k):
+@pytest.mark.parametrize("kind", [BilinearMetric, TwoMapMetric])
+def test_metrics_of_two_maps_rank_as_their_distances(kind, seed, k):
     rng = np.random.default_rng(seed)
     X, Q = rng.normal(size=(400, 5)) + 10, rng.normal(size=(7, 3))
-    metric = BilinearMetric(rng.normal(size=(4, 3)), rng.normal(size=(4, 5)))
+    metric = kind(rng.normal(size=(4, 3)), rng.normal(size=(4, 5)), offset=rng.normal(size=4))
     expected = Ranking.from_distances(metric.distances(Q, X)).top(k)
     found = metric.rank(Q, X, k)
     np.testing.assert_array_equal(found.items, expected.items)
@@ -215,6 +216,7 @@ def test_reranking_all_items_is_ranking_them():
         None,
         LinearMetric(rng.normal(size=(2, 3))),
         BilinearMetric(rng.normal(size=(2, 3)), rng.normal(size=(2, 3)), offset=[1.0, 0.5]),
+        TwoMapMetric(rng.normal(size=(2, 3)), rng.normal(size=(2, 3)), offset=[1.0, 0.5]),
     ):
         index = Index(X, metric)
         own = np.array([3, -1, 5, -1, -1, 7, 0])

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from .report import write_report
     from .search import Index
     from .tuning import Tuned, tune
+    from .two_map_metric import TwoMapMetric
 
 __all__ = [
     "FRML",
@@ -57,6 +58,7 @@ __all__ = [
     "Report",
     "RobustMLR",
     "Tuned",
+    "TwoMapMetric",
     "class_shares",
     "compare",
     "datasets",
@@ -103,6 +105,7 @@ _HOMES = {
     "load_metric": "metric",
     "on": "_backends",
     "Tuned": "tuning",
+    "TwoMapMetric": "two_map_metric",
     "tune": "tuning",
     "write_report": "report",
 }

@@ -14,7 +14,8 @@ from .mlr_path import MLRCV
 
 METHODS = ("listwise", "diagonal", "frml", "mlr")
 # In units of the default. Much data can carry weak pulls.
-PULLS, PULLS_OF_LARGE = (1.0, 3.0, 0.3, 10.0), (1.0, 0.3, 0.1, 3.0)
+PULLS, PULLS_OF_LARGE = (3.0, 1.0, 0.3), (1.0, 0.3, 0.1, 3.0)
+WHERE = {"each": "a map for each side", "query": "queries only", "both": "both sides"}
 RANKS = (32, 128)
 LARGE = 2e11  # flops of one pass over all queries and items, above which little is tried
 MOST_FEATURES = 512  # for methods that need all eigenvectors in every step
@@ -35,13 +36,12 @@ def candidates(n_queries: int, n_items: int, n_features: int, seed: int) -> list
 
     def listwise(factor: float, side: str) -> Candidate:
         pull = float(f"{factor * TOTAL_PULL / n_queries:.2g}")
-        where = "both sides" if side == "both" else "queries only"
         return Candidate(
-            f"listwise map, {where}, pull {pull:g}",
+            f"listwise map, {WHERE[side]}, pull {pull:g}",
             lambda: ListwiseMap(pull, side=side, max_items=most, random_state=seed),
         )
 
-    ways = product(PULLS_OF_LARGE if large else PULLS, ("query", "both"))
+    ways = product(PULLS_OF_LARGE, ("query", "both")) if large else product(PULLS, WHERE)
     maps = [listwise(*way) for way in ways]
     return maps if large else [*maps, *_others(n_features, seed)]
 

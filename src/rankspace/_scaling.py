@@ -21,12 +21,13 @@ class Scaled(NamedTuple):
     X: Any
     Q: Any
     scale: float
+    mean: Any = 0.0
 
 
 def scale_data(X: np.ndarray, relevance: Relevance, queries: np.ndarray | None) -> Scaled:
     """Centre and scale by one number, so that C means the same on any data."""
     items, points, scale = scaled_rows(X, relevance, queries)
-    return Scaled(whole(items), points[np.arange(len(points))], scale)
+    return Scaled(whole(items), points[np.arange(len(points))], scale, items.mean)
 
 
 # ---------------------------------------------------------------------- rows when they are needed

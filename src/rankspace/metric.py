@@ -90,6 +90,7 @@ class LinearMetric(_Stored):
     kind = "linear"
     arrays = ("components",)
     inner = False
+    alike = True
 
     def __init__(self, components: Any, *, parameters: Mapping[str, Any] | None = None) -> None:
         self.components = _matrix(components, "components")
@@ -146,6 +147,18 @@ class LinearMetric(_Stored):
     def n_features(self) -> int:
         """Number of features it takes."""
         return self.components.shape[1]
+
+    @property
+    def left(self) -> np.ndarray:
+        """The map of queries, L; also `right`, that of items."""
+        return self.components
+
+    right = left
+
+    @property
+    def offset(self) -> np.ndarray:
+        """What is added to mapped queries: nothing."""
+        return np.zeros(len(self.components), dtype=self.components.dtype)
 
     @property
     def matrix(self) -> np.ndarray:
@@ -228,6 +241,7 @@ class BilinearMetric(_Stored):
     kind = "bilinear"
     arrays = ("left", "right", "offset")
     inner = True
+    alike = False
 
     def __init__(
         self,
@@ -254,11 +268,11 @@ class BilinearMetric(_Stored):
         return self.right.shape[1]
 
     def embed_items(self, X: Any) -> np.ndarray:
-        """Vectors of items for an index by inner product."""
+        """Vectors of items for an index."""
         return _product(X, self.right)
 
     def embed_queries(self, Q: Any) -> np.ndarray:
-        """Vectors of queries for an index by inner product."""
+        """Vectors of queries for an index."""
         mapped = _product(Q, self.left)
         return mapped + self.offset.astype(mapped.dtype, copy=False)
 
@@ -298,7 +312,7 @@ def load_metric(path: PathLike) -> Metric:
 
     Returns
     -------
-    LinearMetric, BilinearMetric or LocalMetric
+    LinearMetric, BilinearMetric, TwoMapMetric or LocalMetric
 
     Examples
     --------
@@ -342,9 +356,10 @@ def _check_header(path: PathLike, header: Mapping[str, str]) -> type[Metric]:
             f"{FORMAT_VERSION}: upgrade rankspace."
         )
     from .local_metric import LocalMetric
+    from .two_map_metric import TwoMapMetric
 
     kinds: dict[str, type[Metric]] = {
-        kind.kind: kind for kind in (LinearMetric, BilinearMetric, LocalMetric)
+        kind.kind: kind for kind in (LinearMetric, BilinearMetric, TwoMapMetric, LocalMetric)
     }
     if header.get("kind") not in kinds:
         raise ValueError(

@@ -21,6 +21,7 @@ class Embedding(Protocol):
     """What a metric offers for search: maps under which it is a plain distance or inner product."""
 
     inner: bool
+    alike: bool  # whether queries are mapped as items are
 
     def embed_items(self, X: Any) -> np.ndarray:
         """Vectors of items."""
@@ -89,7 +90,7 @@ class Index:
         self.max_memory = max_memory
         X = as_vectors(X, "X")
         # A linear metric does not see a common shift, but its products lose digits to one.
-        linear = metric is not None and not metric.inner
+        linear = metric is not None and metric.alike
         self._origin = centre_of(X) if linear else np.zeros(X.shape[1])
         self._parts = [self._embed_items(X)]
         self.ids = check_ids(ids, self.n_items, "ids")
@@ -275,8 +276,8 @@ class Index:
                     f"{own.min()} to {own.max()}."
                 )
         if Q is None:
-            if self.metric is not None and self.metric.inner:
-                raise ValueError("a bilinear metric maps queries in another way: pass them as Q.")
+            if self.metric is not None and not self.metric.alike:
+                raise ValueError("the metric maps queries in another way: pass them as Q.")
             own = np.arange(self.n_items) if own is None else own
             return self._parts[0][own], own
         Q = as_vectors(Q, "Q")
@@ -284,7 +285,7 @@ class Index:
             raise ValueError(
                 f"Q must have {self._origin.size} features as the index has: got {Q.shape[1]}."
             )
-        linear = self.metric is not None and not self.metric.inner
+        linear = self.metric is not None and self.metric.alike
         queries = shifted(Q, self._origin) if linear else Q
         queries = queries if self.metric is None else self.metric.embed_queries(queries)
         own = np.full(len(queries), -1) if own is None else own

@@ -39,11 +39,12 @@ class Minimised:
         raise NotImplementedError
 
     def minimise(
-        self, of_rows: Any, start: np.ndarray, *, tol: float, max_iter: int, pull: float = 0.0
+        self, of_rows: Any, start: np.ndarray, *, tol: float, max_iter: int, pull: Any = 0.0
     ) -> Minimum:
         """Go down from a map until the loss falls by less than a share ``tol`` a step.
 
-        With ``pull``, so many times the squared distance from the start is added to the loss.
+        With ``pull``, so many times the squared distance from the start is added to the loss; it
+        may be an array, for the entries of the start.
         """
         losses: list[float] = []
 
@@ -51,7 +52,7 @@ class Minimised:
             L = vector.reshape(start.shape)
             value, gradient = self.value_and_gradient(L, of_rows)
             away = L - start
-            return value + pull * float(np.vdot(away, away)), (gradient + 2 * pull * away).ravel()
+            return value + float(np.sum(pull * away**2)), (gradient + 2 * pull * away).ravel()
 
         found = scipy.optimize.minimize(
             flat, start.ravel(), method="L-BFGS-B", jac=True,
@@ -151,6 +152,31 @@ class QueryLoss(PairLoss):
         for part in in_threads(of_block, self.blocks):
             value, gradient = value + part[0], gradient - 2 * part[1]
         return value, gradient
+
+
+class TwoMapLoss(PairLoss):
+    """The same for a map of the queries and one of the items, stacked in this order."""
+
+    def value_and_gradient(self, L: np.ndarray, of_rows: RowLoss) -> tuple[float, np.ndarray]:
+        """The loss under both maps, and its gradient by them."""
+        of_queries, of_items = (map_.T.astype(self.X.dtype, copy=False) for map_ in L)
+        items, queries = self.X @ of_items, self.Q @ of_queries
+
+        def of_block(block: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+            losses, slopes = of_rows(
+                self.distances(block, items, queries), self.states(block), block
+            )
+            slopes *= self._weights[block, None]
+            near, mapped = slopes @ self.X, queries[block]
+            by_queries = slopes.sum(axis=1)[:, None] * mapped - near @ of_items
+            gradient = np.stack((by_queries.T @ self.Q[block], -mapped.T @ near))
+            return float(self._weights[block] @ losses), gradient, slopes.sum(axis=0)
+
+        value, gradient, columns = 0.0, np.zeros(L.shape), np.zeros(len(self.X))
+        for part in in_threads(of_block, self.blocks):
+            value, gradient, columns = value + part[0], gradient + part[1], columns + part[2]
+        gradient[1] += (columns[:, None].astype(self.X.dtype) * items).T @ self.X
+        return value, 2 * gradient
 
 
 class Grouped(Minimised):

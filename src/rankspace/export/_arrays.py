@@ -12,7 +12,7 @@ from .._files import replacing
 from .._space import centre_of
 from .._text import PathLike
 from .._vectors import BLOCK, VectorBlocks
-from ..metric import BilinearMetric, EmbeddingMetric, LinearMetric
+from ..metric import BilinearMetric, EmbeddingMetric
 from ._checks import open_blocks
 
 SIDES = ("items", "queries")
@@ -103,7 +103,8 @@ def to_frozen(
     For ``W = L'L`` the nearest item is the one with the largest ``2 (W q)'x - x'Wx``. So items keep
     their vector and get one more column, ``-x'Wx``, and a query becomes ``[2 W q, 1]``: the inner
     product ranks as the metric does, and when the metric is learned anew, that column is all that
-    changes. A `BilinearMetric` needs no column.
+    changes. With two maps, A of queries and B of items, ``W`` is ``B'A`` and ``B'B``. A
+    `BilinearMetric` needs no column.
 
     Parameters
     ----------
@@ -146,11 +147,11 @@ def to_frozen(
     """
     blocks = open_blocks(metric, vectors, block_size)
     embed: Callable[[np.ndarray], np.ndarray]
-    if isinstance(metric, LinearMetric):
-        centre = centre_of(blocks.sample(SAMPLE))
-        asked, embed = _linear_queries(metric, centre), _Widened(metric, centre)
+    if metric.inner:
+        asked, embed = _inner_queries(metric), _same
     else:
-        asked, embed = _bilinear_queries(metric), _same
+        centre = centre_of(blocks.sample(SAMPLE))
+        asked, embed = _distance_queries(metric, centre), _Widened(metric, centre)
     if path is None:
         return Frozen(np.concatenate([embed(block) for block in blocks]), asked)
     _write(blocks, embed, path, progress)
@@ -160,12 +161,12 @@ def to_frozen(
 class _Widened:
     """Rows with one more column, minus their squared length under a metric."""
 
-    def __init__(self, metric: LinearMetric, centre: np.ndarray) -> None:
+    def __init__(self, metric: EmbeddingMetric, centre: np.ndarray) -> None:
         self.metric = metric
         self.centre = centre
 
     def __call__(self, block: np.ndarray) -> np.ndarray:
-        mapped = self.metric.transform(np.subtract(block, self.centre, dtype=np.float64))
+        mapped = self.metric.embed_items(np.subtract(block, self.centre, dtype=np.float64))
         squares = np.einsum("ij,ij->i", mapped, mapped)
         return np.column_stack((block, (0 - squares).astype(block.dtype)))
 
@@ -174,17 +175,19 @@ def _same(block: np.ndarray) -> np.ndarray:
     return block
 
 
-def _linear_queries(metric: LinearMetric, centre: np.ndarray) -> BilinearMetric:
-    """``q`` to ``[2 W (q - centre), 1]``."""
-    W = metric.matrix.astype(np.float64)
-    left = np.vstack((2 * W, np.zeros(len(W))))
-    offset = np.append(-2 * W @ centre, 1.0)
+def _distance_queries(metric: EmbeddingMetric, centre: np.ndarray) -> BilinearMetric:
+    """``q`` to ``[2 B'(A q + a - B centre), 1]``."""
+    twice = 2 * metric.right.T.astype(np.float64)
+    offset = twice @ (metric.offset - metric.right @ centre)
+    left = twice @ metric.left
+    left = np.vstack((left, np.zeros(left.shape[1])))
     return BilinearMetric(
-        left, np.eye(len(left)), offset=offset, parameters=_frozen_parameters(metric)
-    )
+        left, np.eye(len(left)), offset=np.append(offset, 1.0),
+        parameters=_frozen_parameters(metric),
+    )  # fmt: skip
 
 
-def _bilinear_queries(metric: BilinearMetric) -> BilinearMetric:
+def _inner_queries(metric: EmbeddingMetric) -> BilinearMetric:
     """``q`` to ``B'(A q + a)``."""
     back = metric.right.T.astype(np.float64)
     return BilinearMetric(

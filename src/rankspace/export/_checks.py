@@ -13,8 +13,7 @@ def open_blocks(metric: Any, vectors: Any, size: int, side: str = "items") -> Ve
     """Vectors in blocks, or the error that says why the metric cannot map them."""
     check_metric(metric)
     blocks = VectorBlocks(vectors, size)
-    asked = side == "queries" and isinstance(metric, BilinearMetric)
-    width = metric.left.shape[1] if asked else metric.n_features
+    width = (metric.left if side == "queries" else metric.right).shape[1]
     if blocks.n_features != width:
         raise ValueError(
             f"{blocks.name} must have {width} features as the metric takes: got "

@@ -11,7 +11,7 @@ from .._files import replacing
 from .._space import centre_of
 from .._text import PathLike
 from .._vectors import BLOCK, VectorBlocks
-from ..metric import EmbeddingMetric, LinearMetric
+from ..metric import EmbeddingMetric
 from ._arrays import SAMPLE, Progress
 from ._checks import need, open_blocks
 
@@ -37,8 +37,9 @@ def to_faiss(
 
     The index is an ``IndexPreTransform``: search it with queries as they are. Under a
     `LinearMetric` it compares squared Euclidean distances, and more items may be added as they are.
-    Under a `BilinearMetric` it compares inner products; items are mapped in another way than
-    queries, so add more of them by ``index.index.add(metric.embed_items(X))``.
+    Under a `BilinearMetric` it compares inner products, under a `TwoMapMetric` distances; items are
+    mapped in another way than queries, so add more of them by
+    ``index.index.add(metric.embed_items(X))``.
 
     Parameters
     ----------
@@ -94,7 +95,7 @@ def to_faiss(
         loader.add(_single(block))
         if progress is not None:
             progress(loader.ntotal / blocks.n_rows)
-    if not isinstance(metric, LinearMetric):
+    if not metric.alike:
         maps = [_linear(faiss, metric.left, metric.offset)]
     if index != "exact":
         asked = blocks if queries is None else VectorBlocks(queries)
@@ -110,7 +111,7 @@ def to_faiss(
 def _empty_store(
     faiss: Any, metric: EmbeddingMetric, blocks: VectorBlocks, index: str, random_state: int
 ) -> Any:
-    width = len(metric.components if isinstance(metric, LinearMetric) else metric.right)
+    width = len(metric.right)
     measure = faiss.METRIC_INNER_PRODUCT if metric.inner else faiss.METRIC_L2
     if index == "exact":
         return faiss.IndexFlat(width, measure)
@@ -127,11 +128,11 @@ def _empty_store(
 
 
 def _item_maps(faiss: Any, metric: EmbeddingMetric, blocks: VectorBlocks) -> list[Any]:
-    if not isinstance(metric, LinearMetric):
+    if not metric.alike:
         return [_linear(faiss, metric.right)]
     centre = centre_of(blocks.sample(SAMPLE))
     centring = [_centring(faiss, centre)] if centre.any() else []
-    return [*centring, _linear(faiss, metric.components)]
+    return [*centring, _linear(faiss, metric.right)]
 
 
 def _linear(faiss: Any, matrix: np.ndarray, offset: np.ndarray | None = None) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from .._choices import check_choice
 from .._files import replacing
 from .._text import PathLike
-from ..metric import EmbeddingMetric, LinearMetric
+from ..metric import EmbeddingMetric
 from ._arrays import SIDES
 from ._checks import check_metric, need
 
@@ -64,8 +64,6 @@ def to_onnx(metric: EmbeddingMetric, path: PathLike | None = None, *, side: str 
 
 
 def _map_of(metric: EmbeddingMetric, side: str) -> tuple[np.ndarray, np.ndarray | None]:
-    if isinstance(metric, LinearMetric):
-        return metric.components, None
     if side == "items":
         return metric.right, None
     return metric.left, metric.offset if metric.offset.any() else None

@@ -14,7 +14,7 @@ from .._files import replacing
 from .._judgments import check_ids
 from .._text import PathLike
 from .._vectors import BLOCK, VectorBlocks
-from ..metric import EmbeddingMetric, LinearMetric
+from ..metric import EmbeddingMetric
 from ._arrays import Progress
 from ._checks import need, open_blocks
 
@@ -223,7 +223,7 @@ def _table(metric: EmbeddingMetric, name: str, ids: np.ndarray | None, index: st
         raise ValueError(
             f"table must be a name of small letters, digits and _, or schema.name: got {name!r}."
         )
-    width = len(metric.components if isinstance(metric, LinearMetric) else metric.right)
+    width = len(metric.right)
     widest = WIDEST if index == "exact" else WIDEST_INDEXED
     if width > widest:
         raise ValueError(

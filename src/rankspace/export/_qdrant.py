@@ -8,7 +8,7 @@ import numpy as np
 
 from .._judgments import check_ids
 from .._vectors import BLOCK
-from ..metric import EmbeddingMetric, LinearMetric
+from ..metric import EmbeddingMetric
 from ._arrays import Progress
 from ._checks import need, open_blocks
 
@@ -90,6 +90,6 @@ def _create(metric: EmbeddingMetric, client: Any, collection: str, replace: bool
                 "first."
             )
         client.delete_collection(collection)
-    width = len(metric.components if isinstance(metric, LinearMetric) else metric.right)
+    width = len(metric.right)
     distance = models.Distance.DOT if metric.inner else models.Distance.EUCLID
     client.create_collection(collection, models.VectorParams(size=width, distance=distance))
