@@ -497,10 +497,11 @@ def test_scores_elsewhere_are_matched_by_name(rng, client):
 
 
 def test_scores_elsewhere_need_lists(client):
-    relevance = Relevance.from_lists([[0], [1]], n_items=3)
-    nothing = rankspace.Index(np.eye(3)).blocks(np.zeros((0, 3)))
-    with rankspace.on(client), pytest.raises(ValueError, match="each of 2 queries: got 0"):
-        rankspace.evaluate(nothing, relevance, "mrr")
+    relevance = Relevance.from_qrels({"p": {"a": 1}}, item_ids=["a", "b"])
+    nothing = rankspace.Ranking.from_pairs([], 2, query_ids=[])
+    for where in ("serial", client):
+        with rankspace.on(where), pytest.raises(ValueError, match="each of 1 queries: got 0"):
+            rankspace.evaluate(nothing, relevance, "mrr")
 
 
 def test_same_scores_of_given_lists(rng, client, monkeypatch):
