@@ -34,11 +34,10 @@ def run(recipe: Recipe, jobs: Jobs) -> Outcome:
     runs = [
         (data, method, ratio, split)
         for data, method in itertools.product(sets, methods)
-        if method["label"] not in data.get("skip", [])
         for ratio in options["ratios"]
-        for split in range(_n_splits(options, data, method))
+        for split in range(options["n_splits"])
     ]
-    pieces = [(core(d), how(m), r, s, options["n_queries"]) for d, m, r, s in runs]
+    pieces = [(core(d), m, r, s, options["n_queries"]) for d, m, r, s in runs]
     found: dict[tuple[str, str], list[Any]] = {}
     for (data, method, *_), result in zip(runs, jobs.map(one_piece, pieces), strict=True):
         found.setdefault((data["label"], method["label"]), []).append(result)
@@ -73,16 +72,6 @@ def at_hand(
 def core(data: Mapping[str, Any]) -> dict[str, Any]:
     """What tells how a data set is prepared."""
     return {key: data[key] for key in ("name", "per_class", "n_words") if key in data}
-
-
-def how(method: Mapping[str, Any]) -> dict[str, Any]:
-    """What tells how a method learns."""
-    return {key: value for key, value in method.items() if key != "n_splits"}
-
-
-def _n_splits(options: Mapping[str, Any], *limits: Mapping[str, Any]) -> int:
-    """Splits of a recipe, or fewer if a data set or a method says so."""
-    return min(options["n_splits"], *(limit.get("n_splits", np.inf) for limit in limits))
 
 
 # ---------------------------------------------------------------------- one piece
@@ -200,12 +189,10 @@ def _errors_table(
     rows = []
     for method in methods:
         values = _values(found, data, method, options)
-        none = ["–"] * len(options["ratios"])
-        cells = none if values is None else [_mean(v[:, 0]) for v in values]
-        rows.append((method["label"], *cells))
+        rows.append((method["label"], *(_mean(v[:, 0]) for v in values)))
     sizes = _values(found, data, methods[0], options)[:, 0, 1]
     heads = [f"{100 * r:g} % (n = {n:.0f})" for r, n in zip(options["ratios"], sizes, strict=True)]
-    title = f"{data['label']}: ranking error, {_n_splits(options, data)} splits"
+    title = f"{data['label']}: ranking error, {options['n_splits']} splits"
     return Table(title, ["method", *heads], rows)
 
 
@@ -215,10 +202,8 @@ def _differences_table(
     """How far each other method is above the first, on the same splits."""
     first, rows = _values(found, data, methods[0], options)[:, :, 0], []
     for method in methods[1:]:
-        values = _values(found, data, method, options)
-        if values is not None:
-            gaps = values[:, :, 0] - first[:, : values.shape[1]]
-            rows.append((method["label"], *(_mean(gap, sign="+") for gap in gaps)))
+        gaps = _values(found, data, method, options)[:, :, 0] - first
+        rows.append((method["label"], *(_mean(gap, sign="+") for gap in gaps)))
     title = f"{data['label']}: error above that of {methods[0]['label']}, split by split"
     return Table(title, ["method", *(f"{100 * ratio:g} %" for ratio in options["ratios"])], rows)
 
@@ -226,9 +211,9 @@ def _differences_table(
 def _values(
     found: Mapping[Any, Any], data: Mapping[str, Any], method: Any, options: Mapping[str, Any]
 ) -> Any:
-    """Results by ratio, split and kind; None if the method was not run."""
-    results = found.get((data["label"], method["label"]))
-    return None if results is None else np.array(results).reshape(len(options["ratios"]), -1, 2)
+    """Results by ratio, split and kind."""
+    results = found[data["label"], method["label"]]
+    return np.array(results).reshape(len(options["ratios"]), -1, 2)
 
 
 def _mean(values: np.ndarray, sign: str = "") -> str:
@@ -242,8 +227,7 @@ def _mean(values: np.ndarray, sign: str = "") -> str:
 def _curves(sets: Any, methods: Any, found: Mapping[Any, Any], options: Mapping[str, Any]) -> Any:
     drawn = figure(len(sets), (4.0 * len(sets), 3.8))
     for ax, data in zip(drawn.axes, sets, strict=True):
-        values = {m["label"]: _values(found, data, m, options) for m in methods}
-        errors = {label: v[:, :, 0] for label, v in values.items() if v is not None}
+        errors = {m["label"]: _values(found, data, m, options)[:, :, 0] for m in methods}
         LearningCurveDisplay(options["ratios"], errors, title=data["label"]).plot(ax=ax)
     return drawn
 
