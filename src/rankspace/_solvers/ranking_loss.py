@@ -172,9 +172,10 @@ class RankingLoss:
         relevance = self.relevance
         distances = self._distances(queries, state)
         order = np.argsort(distances, axis=1)
-        weights = np.empty_like(distances)
+        in_order = np.take_along_axis(distances, order, axis=1)
+        weights = distances  # in the same memory: new pages cost as much as a product
         loss = violate_all(
-            block, order, np.take_along_axis(distances, order, axis=1), relevance.rows,
+            block, order, in_order, relevance.rows,
             relevance.indptr, relevance.items, relevance.grades, relevance.own_items,
             relevance.unjudged == "irrelevant", relevance.relevant_from, self.code, self.cut,
             self.discounts, state.scales, weights,
