@@ -32,7 +32,7 @@ LAYERS = [
     {"_held_out", "_rows", "_ranked"},
     {"results", "_space", "_scaling", "_feature_scaling", "_local_distances"},
     {"measures", "search", "datasets"},
-    {"metric", "_local_index", "local_metric", "neighbors"},
+    {"metric", "_local_index", "local_metric", "two_map_metric", "neighbors"},
     {"export"},
     {"_solvers"},
     {"_base"},
