@@ -68,7 +68,49 @@ class _Stored:
         return f"{type(self).__name__}({shapes})"
 
 
-class LinearMetric(_Stored):
+class _Embedding(_Stored):
+    """A metric that maps queries and items to vectors, which an index can hold."""
+
+    inner: bool  # whether minus their inner product is the distance
+    alike: bool  # whether both are mapped in the same way
+    left: Any  # the maps of queries and of items, and what is added to mapped queries
+    right: Any
+    offset: Any
+
+    def embed_items(self, X: Any) -> np.ndarray:
+        """Vectors of items for an index."""
+        return _product(X, self.right)
+
+    def embed_queries(self, Q: Any) -> np.ndarray:
+        """Vectors of queries for an index."""
+        mapped = _product(Q, self.left)
+        return mapped if self.alike else mapped + self.offset.astype(mapped.dtype, copy=False)
+
+    def distances(self, Q: Any, X: Any) -> np.ndarray:
+        """Distances of each query from each item; minus their similarity if it ranks by one.
+
+        Parameters
+        ----------
+        Q, X : array-like of shape (n_queries, n_query_features) and (n_items, n_features)
+            Queries and items.
+
+        Returns
+        -------
+        ndarray of shape (n_queries, n_items)
+        """
+        from scipy.spatial.distance import cdist
+
+        queries, items = self.embed_queries(Q), self.embed_items(X)
+        if self.inner:
+            return -(queries @ items.T)
+        return cdist(queries, items).astype(np.result_type(queries, items), copy=False)
+
+    def rank(self, Q: Any, X: Any, k: int | None = None) -> Ranking:
+        """List the nearest rows of ``X`` for each query; see `Index.rank`."""
+        return Index(X, self).rank(Q, k)
+
+
+class LinearMetric(_Embedding):
     """Euclidean distance after a linear map: ``d(q, x) = |L q - L x|``.
 
     Parameters
@@ -150,7 +192,7 @@ class LinearMetric(_Stored):
 
     @property
     def left(self) -> np.ndarray:
-        """The map of queries, L; also `right`, that of items."""
+        """The map of queries, L; `right`, that of items, is the same."""
         return self.components
 
     right = left
@@ -184,37 +226,8 @@ class LinearMetric(_Stored):
         """
         return _product(X, self.components)
 
-    def embed_items(self, X: Any) -> np.ndarray:
-        """Vectors of items for an index; the same as `transform`."""
-        return self.transform(X)
 
-    def embed_queries(self, Q: Any) -> np.ndarray:
-        """Vectors of queries for an index; the same as `transform`."""
-        return self.transform(Q)
-
-    def distances(self, Q: Any, X: Any) -> np.ndarray:
-        """Distances of each query from each item.
-
-        Parameters
-        ----------
-        Q, X : array-like of shape (n_queries, n_features) and (n_items, n_features)
-            Queries and items.
-
-        Returns
-        -------
-        ndarray of shape (n_queries, n_items)
-        """
-        from scipy.spatial.distance import cdist
-
-        queries, items = self.transform(Q), self.transform(X)
-        return cdist(queries, items).astype(np.result_type(queries, items), copy=False)
-
-    def rank(self, Q: Any, X: Any, k: int | None = None) -> Ranking:
-        """List the nearest rows of ``X`` for each query; see `Index.rank`."""
-        return Index(X, self).rank(Q, k)
-
-
-class BilinearMetric(_Stored):
+class BilinearMetric(_Embedding):
     """Minus a similarity of mapped queries and items: ``d(q, x) = -(A q + a)'(B x)``.
 
     Smaller is nearer, as everywhere; it is no distance in the strict sense and may be negative.
@@ -266,33 +279,6 @@ class BilinearMetric(_Stored):
     def n_features(self) -> int:
         """Number of features of an item."""
         return self.right.shape[1]
-
-    def embed_items(self, X: Any) -> np.ndarray:
-        """Vectors of items for an index."""
-        return _product(X, self.right)
-
-    def embed_queries(self, Q: Any) -> np.ndarray:
-        """Vectors of queries for an index."""
-        mapped = _product(Q, self.left)
-        return mapped + self.offset.astype(mapped.dtype, copy=False)
-
-    def distances(self, Q: Any, X: Any) -> np.ndarray:
-        """Minus the similarity of each query and each item.
-
-        Parameters
-        ----------
-        Q, X : array-like of shape (n_queries, n_query_features) and (n_items, n_features)
-            Queries and items.
-
-        Returns
-        -------
-        ndarray of shape (n_queries, n_items)
-        """
-        return -(self.embed_queries(Q) @ self.embed_items(X).T)
-
-    def rank(self, Q: Any, X: Any, k: int | None = None) -> Ranking:
-        """List the nearest rows of ``X`` for each query; see `Index.rank`."""
-        return Index(X, self).rank(Q, k)
 
 
 # Those that map points to vectors, which an index can hold.

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
 from .metric import BilinearMetric
 
 
@@ -14,14 +10,8 @@ class TwoMapMetric(BilinearMetric):
 
     Parameters
     ----------
-    left : array-like of shape (n_components, n_query_features)
-        The map ``A`` of queries.
-    right : array-like of shape (n_components, n_features)
-        The map ``B`` of items.
-    offset : array-like of shape (n_components,), optional
-        What is added to every mapped query, ``a``; zero by default.
-    parameters : mapping, optional
-        How it was learned, as JSON can hold it; stored with the metric.
+    left, right, offset, parameters
+        ``A``, ``B``, ``a`` and how it was learned, as for `BilinearMetric`.
 
     Examples
     --------
@@ -33,20 +23,3 @@ class TwoMapMetric(BilinearMetric):
 
     kind = "two-map"
     inner = False
-
-    def distances(self, Q: Any, X: Any) -> np.ndarray:
-        """Distances of each query from each item.
-
-        Parameters
-        ----------
-        Q, X : array-like of shape (n_queries, n_query_features) and (n_items, n_features)
-            Queries and items.
-
-        Returns
-        -------
-        ndarray of shape (n_queries, n_items)
-        """
-        from scipy.spatial.distance import cdist
-
-        queries, items = self.embed_queries(Q), self.embed_items(X)
-        return cdist(queries, items).astype(np.result_type(queries, items), copy=False)
