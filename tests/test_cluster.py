@@ -256,6 +256,18 @@ def test_same_answer_with_other_numbers_of_workers(n_workers, data, cluster, cli
         client.wait_for_workers(2)
 
 
+def test_tasks_are_named_by_what_they_do(data, client, monkeypatch):
+    names, submit = set(), client.submit
+
+    def listen(work, *arguments, key=None, **options):
+        names.add(None if key is None else key.rsplit("-", 1)[0])
+        return submit(work, *arguments, key=key, **options)
+
+    monkeypatch.setattr(client, "submit", listen)
+    components("mlr", *data, client)
+    assert {"RankingLoss_tuple", "RankingLoss_Columns"} <= names
+
+
 def test_workers_in_this_process_give_its_threads_back(data):
     def threads():
         blas = [library for library in threadpool_info() if library["user_api"] == "blas"]

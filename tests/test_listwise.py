@@ -121,6 +121,8 @@ def test_each_side_has_its_map_and_both_are_about_the_mean():
     np.testing.assert_allclose(
         far.metric_.distances(Q + 5, X + 5), model.metric_.distances(Q, X), rtol=1e-2
     )
+    single = ListwiseMap(side="each").fit(X.astype("f4"), train, queries=Q[:40].astype("f4"))
+    assert single.metric_.distances(Q.astype("f4"), X.astype("f4")).dtype == np.float32
     left, right = (getattr(model.metric_, side) - np.eye(8) for side in ("left", "right"))
     assert 0 < np.linalg.norm(right) < np.linalg.norm(left)
 
@@ -227,6 +229,7 @@ def test_stopping_early_is_said():
         ({"pull": -1}, "pull"),
         ({"temperature": 0.0}, "temperature"),
         ({"sharpness": (1.0, 0.0)}, "sharpness"),
+        ({"sharpness": ()}, "sharpness must be a number or several"),
     ],
 )
 def test_wrong_parameters(parameters, message):

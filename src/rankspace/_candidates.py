@@ -13,7 +13,7 @@ from .mlr import MLR
 from .mlr_path import MLRCV
 
 METHODS = ("listwise", "diagonal", "frml", "mlr")
-# In units of the default. Much data can carry weak pulls.
+# In units of the default. Much data can carry weak pulls; there, two maps would take too long.
 PULLS, PULLS_OF_LARGE = (3.0, 1.0, 0.3), (1.0, 0.3, 0.1, 3.0)
 WHERE = {"each": "a map for each side", "query": "queries only", "both": "both sides"}
 RANKS = (32, 128)

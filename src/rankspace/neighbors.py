@@ -117,7 +117,7 @@ def leave_one_out(
         Items.
     y : array-like of shape (n_items,)
         Their classes.
-    metric : LinearMetric or BilinearMetric, optional
+    metric : LinearMetric, BilinearMetric or TwoMapMetric, optional
         What to measure by; plain Euclidean distance by default.
     ks : sequence of int, default=(1, 3, 5, 7, 9, 11, 15, 21)
         For each of them ``knn-error@k``, ``p@k`` and ``ndcg-mlr@k`` are added.

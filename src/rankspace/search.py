@@ -43,7 +43,7 @@ class Index:
     X : array-like of shape (n_items, n_features)
         Items. Floats keep their precision, float16 is read as float32. Not copied if no metric
         is given: do not change it afterwards.
-    metric : LinearMetric or BilinearMetric, optional
+    metric : LinearMetric, BilinearMetric or TwoMapMetric, optional
         What to measure by; plain Euclidean distance by default.
     ids : array-like of str, optional
         Names of the items, which come back in every `Ranking`.

@@ -42,7 +42,7 @@ class Tuned:
 
     Parameters
     ----------
-    metric : LinearMetric or BilinearMetric
+    metric : LinearMetric, BilinearMetric or TwoMapMetric
         The choice fitted on all queries, or the identity.
     report : TuneReport
         What was tried, and what the choice is worth on held-out queries.

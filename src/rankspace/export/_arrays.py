@@ -62,7 +62,7 @@ def to_npy(
 
     Parameters
     ----------
-    metric : LinearMetric or BilinearMetric
+    metric : LinearMetric, BilinearMetric or TwoMapMetric
         What maps them.
     vectors : path or array-like of shape (n, n_features)
         A .npy file, or the vectors themselves. float32 and float16 give float32.
@@ -108,7 +108,7 @@ def to_frozen(
 
     Parameters
     ----------
-    metric : LinearMetric or BilinearMetric
+    metric : LinearMetric, BilinearMetric or TwoMapMetric
         What ranks.
     vectors : path or array-like of shape (n_items, n_features)
         The items: a .npy file, or an array.

@@ -26,7 +26,7 @@ def to_onnx(metric: EmbeddingMetric, path: PathLike | None = None, *, side: str 
 
     Parameters
     ----------
-    metric : LinearMetric or BilinearMetric
+    metric : LinearMetric, BilinearMetric or TwoMapMetric
         What maps.
     path : path, optional
         The file to write.

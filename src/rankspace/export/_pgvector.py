@@ -82,7 +82,7 @@ def to_pgvector(
 
     Parameters
     ----------
-    metric : LinearMetric or BilinearMetric
+    metric : LinearMetric, BilinearMetric or TwoMapMetric
         What ranks.
     vectors : path or array-like of shape (n_items, n_features)
         The items: a .npy file, or an array.
@@ -161,7 +161,7 @@ def to_sql(
 
     Parameters
     ----------
-    metric : LinearMetric or BilinearMetric
+    metric : LinearMetric, BilinearMetric or TwoMapMetric
         What ranks.
     vectors : path or array-like of shape (n_items, n_features)
         The items: a .npy file, or an array.

@@ -34,7 +34,7 @@ def to_qdrant(
 
     Parameters
     ----------
-    metric : LinearMetric or BilinearMetric
+    metric : LinearMetric, BilinearMetric or TwoMapMetric
         What ranks.
     vectors : path or array-like of shape (n_items, n_features)
         The items: a .npy file, or an array.
