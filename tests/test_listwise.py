@@ -164,8 +164,8 @@ def test_single_precision_learns_the_same():
 
 def test_more_items_than_allowed_are_dealt_to_groups_that_keep_their_judged_ones():
     X, Q, relevance = planted()
-    model = ListwiseMap(max_items=40, random_state=0)
-    groups = model._groups(relevance)
+    model = ListwiseMap(max_items=40)
+    groups = model._groups(relevance, X, Q)
     assert len(groups) > 3
     np.testing.assert_array_equal(
         np.concatenate([queries for queries, _ in groups]), np.arange(relevance.n_queries)
@@ -175,14 +175,55 @@ def test_more_items_than_allowed_are_dealt_to_groups_that_keep_their_judged_ones
         assert np.isin(judged, items).all()
         assert len(items) == max(40, np.unique(judged).size)
         assert (np.diff(items) > 0).all()
-    whole = ListwiseMap(max_items=len(X), random_state=0).fit(X, relevance, queries=Q)
+    whole = ListwiseMap(max_items=len(X)).fit(X, relevance, queries=Q)
     parts, again = model.fit(X, relevance, queries=Q), clone(model).fit(X, relevance, queries=Q)
     np.testing.assert_array_equal(parts.components_, again.components_)
     raw, found, best = (
         fitted.score(X, relevance, queries=Q)
         for fitted in (Euclidean().fit(X, relevance, queries=Q), parts, whole)
     )
-    assert found - raw > 0.6 * (best - raw)  # with a tenth of the items
+    assert found - raw > 0.8 * (best - raw)  # with a tenth of the items
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_of_items_that_no_judgment_names_the_nearest_take_part(side):
+    X, Q, relevance = planted()
+    X = 3 * X * np.linspace(0.5, 2, len(X))[:, None]
+    [(queries, items)] = ListwiseMap(side=side, max_unjudged=100)._groups(relevance, X, Q)
+    judged = np.unique(relevance.items)
+    others = np.setdiff1d(items, judged)
+    assert queries.size == relevance.n_queries
+    assert np.isin(judged, items).all()
+    assert 30 < others.size <= 100
+    nearness = Q @ X.T if side == "query" else -((Q[:, None] - X) ** 2).sum(axis=2)
+    places = np.argsort(np.argsort(-nearness, axis=1), axis=1).min(axis=0)
+    left_out = np.setdiff1d(np.arange(len(X)), items)
+    assert places[others].max() <= places[left_out].min()
+    everything = ListwiseMap(max_unjudged=len(X))._groups(relevance, X, Q)
+    assert [part for _, part in everything] == [None]
+
+
+def test_without_far_items_it_learns_about_the_same():
+    X, Q, relevance = planted(n=2000)
+    train, test = relevance.take_queries(np.arange(40)), relevance.take_queries(np.arange(40, 60))
+    raw, all_items, few = (
+        held_out_map(model.fit(X, train, queries=Q[:40]), X, Q[40:], test)
+        for model in (
+            Euclidean(), ListwiseMap(0.01, max_unjudged=2000), ListwiseMap(0.01, max_unjudged=300)
+        )
+    )  # fmt: skip
+    assert few - raw > 0.8 * (all_items - raw) > 0.1
+
+
+@pytest.mark.parametrize(
+    ("gain", "expected"), [("exponential", (7, 1)), ("linear", (3, 1)), ("binary", (1, 1))]
+)
+def test_relevant_items_count_by_their_gain(gain, expected):
+    relevance = Relevance.from_qrels({"q": {"a": 3, "b": 1}}, item_ids=["a", "b", "c"])
+    _, slopes = Listwise(relevance, [1.0], gain)(
+        np.zeros((1, 3)), np.array([[2, 2, 1]], dtype=np.int8), np.arange(1)
+    )
+    np.testing.assert_allclose(slopes[0] + 1 / 3, np.array([*expected, 0]) / sum(expected))
 
 
 def test_of_more_rows_than_allowed_some_are_learned_from():
@@ -230,6 +271,8 @@ def test_stopping_early_is_said():
         ({"temperature": 0.0}, "temperature"),
         ({"sharpness": (1.0, 0.0)}, "sharpness"),
         ({"sharpness": ()}, "sharpness must be a number or several"),
+        ({"gain": "double"}, "gain must be one of exponential, linear"),
+        ({"max_unjudged": -1}, "max_unjudged"),
     ],
 )
 def test_wrong_parameters(parameters, message):

@@ -17,10 +17,13 @@ from rankspace import (
     tune,
 )
 from rankspace import tuning as module
-from rankspace._candidates import Candidate, candidates
+from rankspace._candidates import METHODS, Candidate, candidates, suited
+from rankspace._choosing import Choice
+from rankspace._trials import AS_IS, Trial, seen_queries
 from rankspace.cli import main
 from rankspace.cli_tune import seconds
-from rankspace.tuning import AS_IS, Tried, _Choice, _folds, seen_queries
+from rankspace.tune_report import Tried
+from rankspace.tuning import _folds, _looks
 
 MEASURE = "ndcg-linear@10"
 
@@ -117,11 +120,9 @@ def test_no_query_has_a_say_in_what_it_is_judged_by(monkeypatch):
         "query": np.where(first, 0.4, 0.9) + 0.01 * np.arange(20) / 20,
     }
 
-    def run(self, candidate):
-        name = AS_IS if candidate is None else candidate.name
-        return tried(name, wanted[name])
-
-    monkeypatch.setattr(module._Trial, "run", run)
+    monkeypatch.setattr(Trial, "run", lambda *call: iter(()))
+    values = [tried(name, values) for name, values in wanted.items()]
+    monkeypatch.setattr(Trial, "tried", lambda *call: values)
     report = tune(X, relevance, queries=Q, random_state=0).report
     np.testing.assert_allclose(report.after.values[MEASURE][first], wanted["query"][first])
     np.testing.assert_allclose(report.after.values[MEASURE][~first], wanted["both"][~first])
@@ -135,12 +136,12 @@ def test_candidates_that_harm_a_group_are_passed_over():
     noise = 0.01 * rng.normal(size=100)
     greedy = tried("greedy", np.where(seen, 0.7, 0.4) + noise)
     modest = tried("modest", np.where(seen, 0.55, 0.5) + noise)
-    choice = _Choice([tried(AS_IS, raw), greedy, modest], seen, 1.0, False)
+    choice = Choice([tried(AS_IS, raw), greedy, modest], seen, 1.0, False)
     assert choice.pick(np.ones(100, dtype=bool)) == 2
     assert choice.pick(seen) == 1
-    assert _Choice(choice.tried[:2], seen, 1.0, False).pick(np.ones(100, dtype=bool)) == 0
+    assert Choice(choice.tried[:2], seen, 1.0, False).pick(np.ones(100, dtype=bool)) == 0
     errors = [tried(t.name, 1 - t.values) for t in choice.tried]
-    assert _Choice(errors, seen, -1.0, False).pick(np.ones(100, dtype=bool)) == 2
+    assert Choice(errors, seen, -1.0, False).pick(np.ones(100, dtype=bool)) == 2
 
 
 def test_the_first_stays_unless_another_is_a_standard_error_ahead():
@@ -151,7 +152,7 @@ def test_the_first_stays_unless_another_is_a_standard_error_ahead():
     for lead, expected in ((0.5, 1), (2.0, 2)):
         other = first + 0.02 * (noise / noise.std() + 0.1 * lead)
         rivals = [tried(AS_IS, np.full(100, 0.5)), tried("first", first), tried("other", other)]
-        assert _Choice(rivals, none, 1.0, False).pick(everyone) == expected
+        assert Choice(rivals, none, 1.0, False).pick(everyone) == expected
 
 
 def test_doubt_about_a_small_group_is_enough():
@@ -161,7 +162,7 @@ def test_doubt_about_a_small_group_is_enough():
         values = np.where(seen, 0.7, 0.5)
         values[~seen] += 0.1 * (few - loss)
         rivals = [tried(AS_IS, np.full(100, 0.5)), tried("map", values)]
-        assert _Choice(rivals, seen, 1.0, False).pick(np.ones(100, dtype=bool)) == expected
+        assert Choice(rivals, seen, 1.0, False).pick(np.ones(100, dtype=bool)) == expected
 
 
 def test_generalising_chooses_by_queries_with_new_items():
@@ -171,8 +172,8 @@ def test_generalising_chooses_by_queries_with_new_items():
     general = tried("general", np.where(seen, 0.55, 0.6) + noise)
     rivals = [tried(AS_IS, raw), memory, general]
     everyone = np.ones(100, dtype=bool)
-    assert _Choice(rivals, seen, 1.0, False).pick(everyone) == 1
-    assert _Choice(rivals, seen, 1.0, True).pick(everyone) == 2
+    assert Choice(rivals, seen, 1.0, False).pick(everyone) == 1
+    assert Choice(rivals, seen, 1.0, True).pick(everyone) == 2
 
 
 def test_seen_queries_share_a_relevant_item_with_training():
@@ -195,18 +196,71 @@ def test_a_dev_split_is_judged_and_the_rest_learned_from():
     np.testing.assert_allclose(tuned.metric.components, model.components_)
 
 
-def test_many_queries_of_large_data_are_held_out_once(monkeypatch):
-    monkeypatch.setattr(module, "is_large", lambda *sizes: True)
+def n_judged(*data, **options) -> int:
+    X, relevance, Q = data
+    report = tune(X, relevance, queries=Q, random_state=0, **options).report
+    return int((~np.isnan(report.before.values[MEASURE])).sum())
+
+
+@pytest.mark.parametrize("large", [True, False])
+def test_of_many_queries_one_fold_is_enough_if_it_is_clear(large, monkeypatch):
+    monkeypatch.setattr(module, "is_large", lambda *sizes: large)
+    assert n_judged(*planted()) == 60
+    monkeypatch.setattr(module, "MANY_OF_LARGE" if large else "MANY_QUERIES", 60)
+    assert n_judged(*planted()) == 20
+    assert n_judged(*planted(), n_folds=3) == 60
+    assert n_judged(*planted(informative=False)) == 60
+    assert n_judged(*planted(informative=False), dev=np.arange(20)) == 20
+
+
+def test_other_methods_are_tried_if_no_map_is_better_beyond_chance(monkeypatch):
+    every = [
+        Candidate("a map", lambda: ListwiseMap(0.003), "listwise"),
+        Candidate("a diagonal", lambda: ListwiseMap(0.003), "diagonal"),
+    ]
+    monkeypatch.setattr(module, "candidates", lambda *sizes: every)
+
+    def names(informative, **options) -> list[str]:
+        X, relevance, Q = planted(informative=informative)
+        report = tune(X, relevance, queries=Q, random_state=0, **options).report
+        assert report.skipped == []
+        return [t.name for t in report.tried]
+
+    assert names(True) == [AS_IS, "a map"]
+    assert names(True, exhaustive=True) == [AS_IS, "a map", "a diagonal"]
+    assert names(False) == [AS_IS, "a map", "a diagonal"]
+
+
+@pytest.mark.parametrize("early", [True, False])
+@pytest.mark.parametrize("exhaustive", [True, False])
+@pytest.mark.parametrize("methods", [["listwise"], ["diagonal"], ["listwise", "mlr"], []])
+def test_all_looks_together_spend_the_level(methods, early, exhaustive):
+    todo = [Candidate(method, lambda: ListwiseMap(), method) for method in methods]
+    looks = _looks(todo, 3, early, exhaustive)
+    assert sum(look.level for look in looks) == pytest.approx(0.05)
+    assert all(look.level > 0 for look in looks)
+    assert looks[-1].folds == range(3)
+    assert {c.name for look in looks for c in look.candidates} == set(methods)
+
+
+def test_weaker_pulls_are_tried_while_they_are_the_choice(monkeypatch):
+    def of_pull(pull: float) -> Candidate:
+        return Candidate(
+            f"pull {pull:g}", lambda: ListwiseMap(pull),
+            weaker=lambda: of_pull(pull / 10) if pull > 1e-8 else None,
+        )  # fmt: skip
+
+    monkeypatch.setattr(module, "candidates", lambda *sizes: [of_pull(100.0), of_pull(10.0)])
     X, relevance, Q = planted()
-
-    def n_judged(**options) -> int:
-        values = tune(X, relevance, queries=Q, random_state=0, **options).report.before.values
-        return int((~np.isnan(values[MEASURE])).sum())
-
-    assert n_judged() == 60
-    monkeypatch.setattr(module, "MANY_QUERIES", 60)
-    assert n_judged() == 20
-    assert n_judged(n_folds=3) == 60
+    report = tune(X, relevance, queries=Q, random_state=0).report
+    names = [t.name for t in report.tried]
+    assert names[:3] == [AS_IS, "pull 100", "pull 10"]
+    assert 3 < len(names) < 12
+    chosen = names.index(report.chosen)
+    assert chosen in (len(names) - 1, len(names) - 2)
+    X, relevance, Q = planted(informative=False)
+    report = tune(X, relevance, queries=Q, random_state=0).report
+    assert len(report.tried) <= 4
 
 
 def test_labels_and_queries_that_are_rows():
@@ -256,16 +310,33 @@ def test_steps_are_told():
     assert steps[-1] == ("fitting the choice on all queries", 1.0)
 
 
-@pytest.mark.parametrize("sizes", [(200, 1400, 384), (2000, 100_000, 768), (50, 500, 2000)])
-def test_candidates_suit_the_size(sizes):
-    found = candidates(*sizes, 0)
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [
+        ((200, 1400, 384), ("listwise", "diagonal")),
+        ((2000, 100_000, 768), ("listwise",)),
+        ((50, 500, 128), METHODS),
+    ],
+)
+def test_candidates_suit_the_size(sizes, expected):
+    found = candidates(*sizes, 0, "linear")
     assert len({c.name for c in found}) == len(found)
+    assert {c.method for c in found} == set(METHODS)
     names = " ".join(c.name for c in found)
     assert "both sides" in names
     assert "queries only" in names
-    large = sizes[1] == 100_000
-    assert ("FRML" in names) == (not large)
-    assert ("MLR-MAP towards" in names) == (sizes == (200, 1400, 384))
+    assert ("for each side" in names) == (sizes[1] < 100_000)
+    assert suited(*sizes) == expected
+
+
+def test_pulls_get_weaker_and_end():
+    first = candidates(100, 1000, 32, 0, "linear")[0]
+    pulls, candidate = [], first
+    while candidate is not None:
+        pulls.append(candidate.build().pull)
+        assert candidate.build().gain == "linear"
+        candidate = candidate.weaker()
+    np.testing.assert_allclose(pulls, [0.24, 0.08, 0.024, 0.008, 0.0024, 0.0008])
 
 
 @pytest.mark.parametrize(

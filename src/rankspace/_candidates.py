@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import product
 from typing import NamedTuple
 
 from ._base import BaseRanker
@@ -13,24 +12,28 @@ from .mlr import MLR
 from .mlr_path import MLRCV
 
 METHODS = ("listwise", "diagonal", "frml", "mlr")
-# In units of the default. Much data can carry weak pulls; there, two maps would take too long.
-PULLS, PULLS_OF_LARGE = (3.0, 1.0, 0.3), (1.0, 0.3, 0.1, 3.0)
+PULLS = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01)  # in units of the default
 WHERE = {"each": "a map for each side", "query": "queries only", "both": "both sides"}
+FIRST = ((3.0, "each"), (1.0, "each"), (1.0, "query"), (1.0, "both"))
+FIRST_OF_LARGE = ((1.0, "query"), (1.0, "both"), (3.0, "query"))  # two maps would take too long
 RANKS = (32, 128)
+WIDE = 128  # features, above which a step of FRML or MLR takes long
 LARGE = 2e11  # flops of one pass over all queries and items, above which little is tried
-MOST_FEATURES = 512  # for methods that need all eigenvectors in every step
 
 
 class Candidate(NamedTuple):
-    """A learner by name, built anew for each fit, and the method it is of."""
+    """A learner by name, built anew for each fit, the method it is of, and a less careful one."""
 
     name: str
     build: Callable[[], BaseRanker]
     method: str = "listwise"
+    weaker: Callable[[], Candidate | None] | None = None
 
 
-def candidates(n_queries: int, n_items: int, n_features: int, seed: int) -> list[Candidate]:
-    """Learners that suit the data, the most promising first."""
+def candidates(
+    n_queries: int, n_items: int, n_features: int, seed: int, gain: str
+) -> list[Candidate]:
+    """All learners, the most promising first."""
     large = is_large(n_queries, n_items, n_features)
     most = 5000 if large else 20_000
 
@@ -38,12 +41,19 @@ def candidates(n_queries: int, n_items: int, n_features: int, seed: int) -> list
         pull = float(f"{factor * TOTAL_PULL / n_queries:.2g}")
         return Candidate(
             f"listwise map, {WHERE[side]}, pull {pull:g}",
-            lambda: ListwiseMap(pull, side=side, max_items=most, random_state=seed),
+            lambda: ListwiseMap(pull, side=side, gain=gain, max_items=most, random_state=seed),
+            weaker=lambda: next((listwise(f, side) for f in PULLS if f < factor), None),
         )
 
-    ways = product(PULLS_OF_LARGE, ("query", "both")) if large else product(PULLS, WHERE)
-    maps = [listwise(*way) for way in ways]
-    return maps if large else [*maps, *_others(n_features, seed)]
+    maps = [listwise(*way) for way in (FIRST_OF_LARGE if large else FIRST)]
+    return [*maps, *_others(n_features, seed)]
+
+
+def suited(n_queries: int, n_items: int, n_features: int) -> tuple[str, ...]:
+    """Methods that suit the size of the data."""
+    if is_large(n_queries, n_items, n_features):
+        return ("listwise",)
+    return METHODS if n_features <= WIDE else ("listwise", "diagonal")
 
 
 def is_large(n_queries: int, n_items: int, n_features: int) -> bool:
@@ -52,30 +62,26 @@ def is_large(n_queries: int, n_items: int, n_features: int) -> bool:
 
 
 def _others(n_features: int, seed: int) -> list[Candidate]:
-    others = [
+    return [
         Candidate(
             "diagonal, MLR-MAP",
             lambda: MLR(constraint="diagonal", regularizer="frobenius", prior="identity"),
             "diagonal",
         ),
         *(_frml(rank, seed) for rank in RANKS if rank < n_features),
+        Candidate(
+            "MLR-MAP towards the identity",
+            lambda: MLRCV(
+                (10, 100, 1000), regularizer="frobenius", prior="identity", random_state=seed
+            ),
+            "mlr",
+        ),
+        Candidate(
+            "FRML from the identity",
+            lambda: FRML(init="identity", max_triplets=20_000, random_state=seed),
+            "frml",
+        ),
     ]
-    if n_features <= MOST_FEATURES:
-        others += [
-            Candidate(
-                "MLR-MAP towards the identity",
-                lambda: MLRCV(
-                    (10, 100, 1000), regularizer="frobenius", prior="identity", random_state=seed
-                ),
-                "mlr",
-            ),
-            Candidate(
-                "FRML from the identity",
-                lambda: FRML(init="identity", max_triplets=20_000, random_state=seed),
-                "frml",
-            ),
-        ]
-    return others
 
 
 def _frml(rank: int, seed: int) -> Candidate:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -10,13 +11,24 @@ from typing import Any, TypeVar
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
+_here = threading.local()
 
 
 def n_threads() -> int:
-    """Cores that this process may use; ``OMP_NUM_THREADS`` lowers it, as it does for BLAS."""
+    """Cores that this process may use; ``OMP_NUM_THREADS`` lowers it, as it does for BLAS.
+
+    1 in a thread of `team`, whose fellows have the other cores.
+    """
+    if getattr(_here, "in_team", False):
+        return 1
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     wanted = os.environ.get("OMP_NUM_THREADS", "")
     return max(1, min(cores or 1, int(wanted))) if wanted.isdigit() else cores or 1
+
+
+def team(n: int) -> ThreadPoolExecutor:
+    """Threads that start none themselves."""
+    return ThreadPoolExecutor(n, initializer=setattr, initargs=(_here, "in_team", True))
 
 
 @cache
@@ -44,7 +56,7 @@ def in_threads(
     if len(parts) == 1 or n_threads() == 1:
         yield from map(work, parts)
         return
-    with ThreadPoolExecutor(n_threads()) as pool:
+    with team(n_threads()) as pool:
         batch = ahead * n_threads()
         for first in range(0, len(parts), batch):
             # Not while the reader has its turn: the limit holds for the whole process.
@@ -69,7 +81,7 @@ class Crew:
                 work(part)
             return
         if self._pool is None:
-            self._pool = ThreadPoolExecutor(n_threads())
+            self._pool = team(n_threads())
         list(self._pool.map(work, parts))
 
     def close(self) -> None:

@@ -25,9 +25,12 @@ def add_tune(verbs: Any) -> None:
     add_taught_data(parser)
     parser.add_argument("--dev", help="a split to judge by, in place of folds of the queries")
     parser.add_argument(
-        "--methods", nargs="+", default=METHODS, metavar="METHOD",
-        help="what to try beside the vectors as they are",
+        "--methods", nargs="+", metavar="METHOD",
+        help=f"what to try, of {', '.join(METHODS)}; by default what suits the size",
     )  # fmt: skip
+    parser.add_argument(
+        "--exhaustive", action="store_true", help="try them all, though less would do"
+    )
     parser.add_argument("--measure", default="ndcg-linear@10", help="what to choose by")
     parser.add_argument(
         "--generalise", action="store_true", help="choose by queries with new relevant items only"
@@ -50,8 +53,8 @@ def tune(options: argparse.Namespace) -> str:
         with on_cluster(options, progress):
             tuned = tune_metric(
                 dataset.X, dataset.relevance, queries=dataset.queries, dev=dev,
-                measure=options.measure, methods=options.methods, generalise=options.generalise,
-                budget=options.budget, random_state=options.seed,
+                measure=options.measure, methods=options.methods, exhaustive=options.exhaustive,
+                generalise=options.generalise, budget=options.budget, random_state=options.seed,
                 progress=lambda step, share: progress.say(f"{share:4.0%} {step}"),
             )  # fmt: skip
         if options.report:

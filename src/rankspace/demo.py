@@ -10,11 +10,12 @@ import numpy as np
 
 from ._held_out import hold_out
 from ._text import PathLike
+from ._trials import seen_queries
 from .datasets import Dataset, load_scifact_sample
 from .measures import Comparison, compare, evaluate
 from .report import write_report
 from .search import Index
-from .tuning import Tuned, seen_queries, tune
+from .tuning import Tuned, tune
 
 MEASURES = "ndcg-linear@10 map r@10 mrr"
 DEPTH = 100

@@ -14,17 +14,19 @@ from sklearn.utils import check_random_state, check_scalar
 
 from ._base import BaseRanker
 from ._choices import check_choice
+from ._near_items import UNJUDGED, nearest_items
 from ._scaling import Scaled, scale_data
-from ._solvers.pair_loss import Grouped, Listwise, PairLoss, QueryLoss, TwoMapLoss
+from ._solvers.pair_loss import GAINS, Grouped, Listwise, PairLoss, QueryLoss, TwoMapLoss
 from .metric import BilinearMetric, EmbeddingMetric, LinearMetric
 from .relevance import Relevance
+from .search import Index
 from .two_map_metric import TwoMapMetric
 
 SIDES = {"both": PairLoss, "query": QueryLoss, "each": TwoMapLoss}
 # Pull of the items' map over that of the queries'. With 1, held-out training queries of SciFact and
 # NFCorpus whose relevant documents were new lost (180 queries to learn from); with 4 they did not.
 ITEM_PULL = 4.0
-MOST_QUERIES = 500  # that settle the temperature
+MOST_QUERIES = 200  # that settle the temperature
 # Pull times the number of queries that suits held-out queries in the training parts of Cranfield
 # (144 queries, best pull 0.03 to 0.1), SciFact (648, 0.003 to 0.01) and NFCorpus (2,051, 0.003).
 TOTAL_PULL = 8.0
@@ -35,8 +37,8 @@ class ListwiseMap(BaseRanker):
 
     Minimises the cross entropy of softmax neighbours, ``p(x | q)`` in proportion to
     ``exp(-|L q - L x|^2 / temperature)``, against the relevant items in proportion to their gain,
-    plus ``pull |L - I|^2``. The loss is smooth and every item takes part in it: nothing is sampled,
-    and L-BFGS needs no step size. For embeddings that are good already, few judgments suffice.
+    plus ``pull |L - I|^2``. The loss is smooth: no pairs are sampled, and L-BFGS needs no step
+    size. For embeddings that are good already, few judgments suffice.
 
     Parameters
     ----------
@@ -54,13 +56,18 @@ class ListwiseMap(BaseRanker):
     sharpness : float or sequence of float, default=(1.0, 2.0)
         Divides the temperature: more looks more at the nearest items. Of several, the mean of the
         losses is taken.
-    tol : float, default=1e-4
+    gain : {"exponential", "linear", "binary"}, default="exponential"
+        What a relevant item counts: ``2^grade - 1``, its grade, or 1.
+    tol : float, default=1e-3
         Stop when the loss falls by less than this share of itself.
     max_iter : int, default=100
         Steps of L-BFGS at most.
+    max_unjudged : int, default=2000
+        Of the items that no judgment names so many take part at most: those nearest to a query,
+        in turn for all queries. The others are hardly ever neighbours.
     max_items : int, default=20000
-        If there are more items, queries are told apart from so many only: those that are judged
-        for some of the queries at a time, and others at random.
+        If there are more items, queries are taken in groups, whose judged and nearest items are so
+        many together. If the items are the queries too, so many of them are drawn at random.
     max_memory : int, default=512
         Working memory in MiB.
     random_state : int, RandomState or None, default=None
@@ -104,8 +111,10 @@ class ListwiseMap(BaseRanker):
         side: str = "both",
         temperature: float | None = None,
         sharpness: float | Sequence[float] = (1.0, 2.0),
-        tol: float = 1e-4,
+        gain: str = "exponential",
+        tol: float = 1e-3,
         max_iter: int = 100,
+        max_unjudged: int = UNJUDGED,
         max_items: int = 20_000,
         max_memory: int = 512,
         random_state: Any = None,
@@ -114,8 +123,10 @@ class ListwiseMap(BaseRanker):
         self.side = side
         self.temperature = temperature
         self.sharpness = sharpness
+        self.gain = gain
         self.tol = tol
         self.max_iter = max_iter
+        self.max_unjudged = max_unjudged
         self.max_items = max_items
         self.max_memory = max_memory
         self.random_state = random_state
@@ -134,14 +145,15 @@ class ListwiseMap(BaseRanker):
         if self.side == "query":
             points = X[relevance.own_items] if queries is None else queries
             data = data._replace(Q=(points / data.scale).astype(X.dtype))
-        losses = [self._loss(data, relevance, *group) for group in self._groups(relevance)]
+        groups = self._groups(relevance, X, queries)
+        losses = [self._loss(data, relevance, *group) for group in groups]
         self.pull_ = TOTAL_PULL / relevance.n_queries if self.pull is None else float(self.pull)
         start, pull = np.eye(X.shape[1]), np.array(self.pull_)
         if self.side == "each":
             start, pull = np.stack((start, start)), self.pull_ * np.array([[[1.0]], [[ITEM_PULL]]])
-        self.temperature_ = self._temperature(losses[0], start)
+        self.temperature_ = self._temperature(losses[0])
         temperatures = self.temperature_ / np.atleast_1d(self.sharpness)
-        rows = [Listwise(loss.relevance, temperatures.tolist()) for loss in losses]
+        rows = [Listwise(loss.relevance, temperatures.tolist(), self.gain) for loss in losses]
         found = Grouped(losses).minimise(
             rows, start, tol=self.tol, max_iter=self.max_iter, pull=pull
         )
@@ -173,15 +185,17 @@ class ListwiseMap(BaseRanker):
         offset = ((L[1] - L[0]) @ mean).astype(L.dtype)  # both were learned about the mean
         return TwoMapMetric(L[0], L[1], offset=offset, parameters=parameters)
 
-    def _temperature(self, loss: PairLoss, start: np.ndarray) -> float:
-        """The one given, or the one of least loss at the start."""
+    def _temperature(self, loss: PairLoss) -> float:
+        """The one given, or the one of least loss with the vectors as they are."""
         if self.temperature is not None:
             return float(self.temperature)
         few = loss.thinned(MOST_QUERIES)
+        everyone = np.arange(few.relevance.n_queries)
+        distances, states = few.unmapped(everyone), few.states(everyone)
 
         def value(log_temperature: float) -> float:
-            rows = Listwise(few.relevance, [float(np.exp(log_temperature))])
-            return few.value_and_gradient(start, rows)[0]
+            rows = Listwise(few.relevance, [float(np.exp(log_temperature))], self.gain)
+            return float(few.weights @ rows(distances, states, everyone)[0])
 
         found = minimize_scalar(value, bounds=(np.log(1e-4), np.log(10.0)), options={"xatol": 0.05})
         return float(np.exp(found.x))
@@ -195,23 +209,32 @@ class ListwiseMap(BaseRanker):
         part = relevance[rows]
         return X[rows], part.take_queries(part.trainable)
 
-    def _groups(self, relevance: Relevance) -> list[tuple[np.ndarray, np.ndarray | None]]:
+    def _groups(
+        self, relevance: Relevance, X: np.ndarray, queries: np.ndarray | None
+    ) -> list[tuple[np.ndarray, np.ndarray | None]]:
         """Queries in order, cut where their judgments would fill half of the items; and the items.
 
-        All judged items of a group take part, and others at random.
+        All judged items of a group take part, and of the others those nearest to its queries.
         """
         numbers = np.arange(relevance.n_queries)
-        if relevance.n_items <= self.max_items or (relevance.own_items >= 0).any():
+        if queries is None or (relevance.own_items >= 0).any():
             return [(numbers, None)]
-        order = check_random_state(self.random_state).permutation(relevance.n_items)
-        sizes = np.diff(relevance.indptr)[relevance.rows]
-        group_of = (np.cumsum(sizes) - sizes) // max(1, self.max_items // 2)
+        group_of = np.zeros_like(numbers)
+        if relevance.n_items > self.max_items:
+            sizes = np.diff(relevance.indptr)[relevance.rows]
+            group_of = (np.cumsum(sizes) - sizes) // max(1, self.max_items // 2)
+        unmapped = np.eye(X.shape[1], dtype=X.dtype)
+        index = Index(X, BilinearMetric(unmapped, unmapped) if self.side == "query" else None)
         groups: list[tuple[np.ndarray, np.ndarray | None]] = []
         for group in np.unique(group_of):
-            queries = numbers[group_of == group]
-            judged = np.unique(relevance.take_queries(queries).items)
-            others = order[~np.isin(order, judged)][: max(0, self.max_items - judged.size)]
-            groups.append((queries, np.sort(np.concatenate((judged, others)))))
+            members = numbers[group_of == group]
+            judged = np.unique(relevance.take_queries(members).items)
+            most = min(self.max_unjudged, max(0, self.max_items - judged.size))
+            if judged.size + most >= relevance.n_items:
+                groups.append((members, None))
+                continue
+            others = nearest_items(index, queries[members], judged, most)
+            groups.append((members, np.sort(np.concatenate((judged, others)))))
         return groups
 
     def _check_params(self) -> None:
@@ -223,6 +246,8 @@ class ListwiseMap(BaseRanker):
             raise ValueError("sharpness must be a number or several: got none.")
         for sharpness in np.atleast_1d(self.sharpness).tolist():
             check_scalar(sharpness, "sharpness", Real, min_val=0, include_boundaries="neither")
+        check_choice(self.gain, "gain", GAINS)
+        check_scalar(self.max_unjudged, "max_unjudged", Integral, min_val=0)
         for name in ("max_iter", "max_items", "max_memory"):
             check_scalar(getattr(self, name), name, Integral, min_val=1)
         if self.temperature is not None:

@@ -4,36 +4,31 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, cast
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import stdtr
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from ._backends import current
-from ._base import BaseRanker
-from ._candidates import METHODS, Candidate, candidates, is_large
+from ._candidates import METHODS, Candidate, candidates, is_large, suited
 from ._choices import check_choice
-from ._held_out import Split, hold_out
+from ._choosing import SIGNIFICANT, Choice, judge, sign_of
+from ._held_out import hold_out
+from ._near_items import narrowed
+from ._trials import AS_IS, Trial, learned, seen_queries
 from .baselines import Euclidean
-from .measures import evaluate, parse_measure
+from .measures import parse_measure
 from .metric import EmbeddingMetric, LinearMetric
-from .ranking import Ranking
 from .relevance import Relevance
-from .results import Report
-from .search import Index
-from .tune_report import Tried, TuneReport
+from .tune_report import TuneReport
 
 FEWEST_QUERIES = 10
-MANY_QUERIES = 300  # whose third tells a gain from chance
-SIGNIFICANT = 0.05  # chance of a gain, or of harm to a group, in the end
-DOUBTFUL = 0.2  # chance of harm to a group from which a candidate is passed over
-AS_IS = "as they are"
-LISTED = 10  # items of each query that the report keeps
+MANY_QUERIES, MANY_OF_LARGE = 600, 300  # whose third may tell a gain from chance
+# Shares of the level that go to a first look at one fold, and to one at the listwise maps; the last
+# look has the rest, so that all together sell noise no more often than one would.
+AT_ONE_FOLD, AT_MAPS = 0.1, 0.7
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +68,8 @@ def tune(
     measure: str = "ndcg-linear@10",
     dev: Any = None,
     n_folds: int | None = None,
-    methods: Sequence[str] = METHODS,
+    methods: Sequence[str] | None = None,
+    exhaustive: bool = False,
     generalise: bool = False,
     budget: float | None = None,
     random_state: Any = None,
@@ -88,6 +84,9 @@ def tune(
     the others. Unless that is better beyond chance, the answer is the identity. The choice is then
     fitted on all queries.
 
+    Listwise maps come first, of many queries on one fold; other folds and methods follow only if
+    nothing was better beyond chance. All looks together keep to the level of 5 %.
+
     Parameters
     ----------
     X : array-like of shape (n_items, n_features)
@@ -101,10 +100,14 @@ def tune(
     dev : array-like of int, optional
         Numbers of the queries to judge by, in place of folds; the others are learned from.
     n_folds : int, optional
-        Folds of the queries; 5 by default. Of data so large that a fit takes long 3, or with many
-        queries only one part, a third, that is held out once as ``dev`` would be.
-    methods : sequence of str, default=("listwise", "diagonal", "frml", "mlr")
-        What to try beside the vectors as they are.
+        Folds of the queries, all of which are judged. By default 5; 3 of large data and of 600
+        queries or more, which are enough to look at the first fold alone before the others.
+    methods : sequence of {"listwise", "diagonal", "frml", "mlr"}, optional
+        What may be tried beside the vectors as they are. By default what suits the size: listwise
+        maps only of large data, and a diagonal too of more than 128 features, for which steps of
+        FRML and MLR take long.
+    exhaustive : bool, default=False
+        Try all methods on all folds, though less would do.
     generalise : bool, default=False
         Choose by the queries with new relevant items only.
     budget : float, optional
@@ -131,219 +134,157 @@ def tune(
     >>> tuned.report.comparisons["all"].difference["ndcg-linear@10"] > 0.2
     True
     """
-    begin = time.perf_counter()
-    for method in methods:
+    clock = _Clock(budget)
+    for method in methods or ():
         check_choice(method, "methods", METHODS)
     X, relevance, queries, kept = _checked(X, relevance, queries)
     seed = int(check_random_state(random_state).randint(2**31 - 1))
-    _, depth = parse_measure(measure)
-    large = n_folds is None and is_large(relevance.n_queries, *X.shape)
-    if large and dev is None and kept.size >= MANY_QUERIES:
-        dev = np.random.default_rng(seed).permutation(kept)[: kept.size // 3]
-    folds = _folds(kept, dev, n_folds or (3 if large else 5), seed)
+    large = is_large(relevance.n_queries, *X.shape)
+    many = kept.size >= (MANY_OF_LARGE if large else MANY_QUERIES)
+    usual = 3 if large or many else 5
+    folds = _folds(kept, dev, usual if n_folds is None else n_folds, seed)
     splits = [hold_out(X, relevance, queries, train, test) for train, test in folds]
-    trial = _Trial(splits, [test for _, test in folds], relevance, measure, depth)
-    before = trial.run(None)
-    tried, skipped = [before], []
-    every = candidates(relevance.n_queries, len(X), X.shape[1], seed)
-    todo = [candidate for candidate in every if candidate.method in methods]
-    for number, candidate in enumerate(todo):
-        longest = max(t.seconds for t in tried)
-        if budget is not None and time.perf_counter() - begin + 1.5 * longest > budget:
-            skipped = [c.name for c in todo[number:]]
-            break
-        progress(candidate.name, number / len(todo))
-        tried.append(trial.run(candidate))
-    sign = 1.0 if parse_measure(measure)[0].larger_is_better else -1.0
-    choice = _Choice(
-        tried, seen_queries(splits, trial.tests, relevance.n_queries), sign, generalise
-    )
-    report = _judge(choice, trial, dev is not None, seed)
-    metric: EmbeddingMetric = LinearMetric.identity(X.shape[1])
-    if report.chosen != AS_IS:
-        progress("fitting the choice on all queries", 1.0)
-        chosen = next(c for c in todo if c.name == report.chosen)
-        metric = _fit(chosen.build(), X, relevance, queries)
-    seconds = time.perf_counter() - begin
-    return Tuned(metric, replace(report, skipped=skipped, seconds=seconds, numbers=kept))
-
-
-# ---------------------------------------------------------------------- trying
-
-
-class _Trial:
-    """Learns candidates on the training part of each split, and judges its held-out queries."""
-
-    def __init__(
-        self, splits: Sequence[Split], tests: Sequence[np.ndarray], relevance: Relevance,
-        measure: str, depth: int,
-    ) -> None:  # fmt: skip
-        self.splits, self.tests, self.relevance = splits, tests, relevance
-        self.measure = measure
-        self._step = _FoldStep(dict(enumerate(splits)), measure, depth or None)
-
-    def run(self, candidate: Candidate | None) -> Tried:
-        """A candidate, or the vectors as they are, on every split."""
-        begin, values = time.perf_counter(), np.full(self.relevance.n_queries, np.nan)
-        lists = [(np.zeros(0, np.int64), np.zeros(0))] * values.size
-        model = None if candidate is None else candidate.build()
-        for number, (found, ranking) in enumerate(self._folds(model)):
-            test, rows = self.tests[number], self.splits[number].rows
-            values[test] = found
-            for query, (items, distances) in zip(test, ranking, strict=True):
-                lists[query] = (items if rows is None else rows[items], distances)
-        name = AS_IS if candidate is None else candidate.name
-        top = Ranking.from_pairs(lists, self.relevance.n_items)
-        return Tried(name, values, time.perf_counter() - begin, top)
-
-    def _folds(self, model: BaseRanker | None) -> Iterator[tuple[np.ndarray, Ranking]]:
-        """What each fold gives, one after the other here, at once on a cluster."""
-        numbers, backend = range(len(self.splits)), current()
-        if backend.remote:
-            return backend.each(self._step, numbers, model)
-        return (self._step.local_step(number, model) for number in numbers)
-
-
-class _FoldStep:
-    """Learns on the training part of a split, and judges its held-out queries."""
-
-    def __init__(self, splits: dict[int, Split], measure: str, depth: int | None) -> None:
-        self.splits, self.measure, self.depth = splits, measure, depth
-
-    def part(self, numbers: Sequence[int]) -> _FoldStep:
-        """The same for some of the splits."""
-        return _FoldStep({n: self.splits[n] for n in numbers}, self.measure, self.depth)
-
-    def local_step(self, number: int, model: BaseRanker | None) -> tuple[np.ndarray, Ranking]:
-        """Scores of the held-out queries, and the top of their lists."""
-        split, index = self.splits[number], None
-        if model is not None:
-            metric = _fit(clone(model), split.X, split.relevance, split.queries)
-            index = Index(split.X, metric)
-        index = Index(split.X) if index is None else index
-        k = None if self.depth is None else min(max(self.depth, LISTED), len(split.X))
-        ranking = index.rank(split.points, k)
-        values = evaluate(ranking, split.judged, self.measure).values[self.measure]
-        return values, ranking.top(LISTED)
-
-
-def _fit(model: BaseRanker, X: Any, relevance: Relevance, queries: Any) -> EmbeddingMetric:
+    trial = Trial(splits, [test for _, test in folds], relevance, measure)
+    gain = parse_measure(measure)[0].gain
+    every = candidates(relevance.n_queries, len(X), X.shape[1], seed, gain)
+    wanted = suited(relevance.n_queries, *X.shape) if methods is None else methods
+    todo = [candidate for candidate in every if candidate.method in wanted]
+    early = many and n_folds is None and dev is None
+    search = _Search(trial, generalise, seed, clock, progress)
     with warnings.catch_warnings():
-        # A search cut short shows in the scores.
+        # A learner cut short shows in the scores.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(X, relevance, queries=queries)
-    return cast(EmbeddingMetric, model.metric_)
+        report = search.look(_looks(todo, len(folds), early, exhaustive))
+        metric: EmbeddingMetric = LinearMetric.identity(X.shape[1])
+        if report.chosen != AS_IS:
+            progress("fitting the choice on all queries", 1.0)
+            model = search.built[report.chosen].build()
+            metric = learned(model, *narrowed(X, relevance, queries), queries)
+    return Tuned(metric, replace(report, seconds=clock.gone, numbers=kept))
 
 
-def seen_queries(
-    splits: Sequence[Split], tests: Sequence[np.ndarray], n_queries: int
-) -> np.ndarray:
-    """Held-out queries with a relevant item that the training judgments of their split named."""
-    seen = np.zeros(n_queries, dtype=bool)
-    for split, test in zip(splits, tests, strict=True):
-        taught = split.relevance
-        named = np.zeros(taught.n_items, dtype=bool)
-        named[taught.items[taught.grades >= taught.relevant_from]] = True
-        seen[test] = [named[split.judged.relevant(q)].any() for q in range(len(test))]
-    return seen
+# ---------------------------------------------------------------------- looking
 
 
-# ---------------------------------------------------------------------- choosing
+class _Clock:
+    """How much time is gone, and whether there is some left."""
+
+    def __init__(self, budget: float | None) -> None:
+        self.begin, self.budget = time.perf_counter(), budget
+
+    @property
+    def gone(self) -> float:
+        return time.perf_counter() - self.begin
+
+    def has(self, seconds: float) -> bool:
+        return self.budget is None or self.gone + seconds <= self.budget
+
+
+class _Look(NamedTuple):
+    """Candidates to try, the folds to judge them on, and the chance of error it may spend."""
+
+    candidates: Sequence[Candidate]
+    folds: range
+    level: float
+
+
+def _looks(todo: Sequence[Candidate], n_folds: int, early: bool, exhaustive: bool) -> list[_Look]:
+    """What to look at in turn, until something is better beyond chance."""
+    maps = [candidate for candidate in todo if candidate.method == "listwise"]
+    others = [candidate for candidate in todo if candidate.method != "listwise"]
+    if exhaustive:
+        return [_Look(todo, range(n_folds), SIGNIFICANT)]
+    looks = []
+    if maps and early:
+        looks.append(_Look(maps, range(1), AT_ONE_FOLD * SIGNIFICANT))
+    if maps:
+        looks.append(_Look(maps, range(n_folds), AT_MAPS * SIGNIFICANT))
+    if others or not maps:
+        looks.append(_Look(others, range(n_folds), 0.0))
+    rest = SIGNIFICANT - sum(look.level for look in looks[:-1])
+    return [*looks[:-1], looks[-1]._replace(level=rest)]
 
 
 @dataclass
-class _Choice:
-    """Picks a candidate by some of the queries."""
+class _Search:
+    """Looks at more and more, while there is time, until something is better beyond chance."""
 
-    tried: Sequence[Tried]
-    seen: np.ndarray
-    sign: float
+    trial: Trial
     generalise: bool
+    seed: int
+    clock: _Clock
+    progress: Callable[[str, float], Any]
+    built: dict[str, Candidate] = field(default_factory=dict)
+    skipped: list[str] = field(default_factory=list)
 
-    def pick(self, who: np.ndarray) -> int:
-        """The best mean of those that may harm no group, unless the first is about as good.
+    def __post_init__(self) -> None:
+        trial = self.trial
+        self.seen = seen_queries(trial.splits, trial.tests, trial.relevance.n_queries)
 
-        Differences below a standard error are chance, and the first tried is what suits most data.
-        0 stands for the vectors as they are.
-        """
-        raw = self.tried[0].values
-        counted = who & ~np.isnan(raw)
-        decisive = counted & ~self.seen if self.generalise else counted
-        gains = [self.sign * (t.values - raw) for t in self.tried]
-        groups = (counted & self.seen, counted & ~self.seen)
-        fit = [
-            number
-            for number, gain in enumerate(gains)
-            if decisive.any() and np.mean(gain[decisive]) > 0
-            and not any(_may_harm(gain[group]) for group in groups)
-        ]  # fmt: skip
-        if not fit:
-            return 0
-        best = max(fit, key=lambda number: np.mean(gains[number][decisive]))
-        ahead = (gains[best] - gains[fit[0]])[decisive]
-        return best if np.mean(ahead) > np.std(ahead) / np.sqrt(ahead.size) else fit[0]
+    def look(self, looks: Sequence[_Look]) -> TuneReport:
+        """The report of the first look that finds something, or of the last there is time for."""
+        spent = 0.0
+        for number, look in enumerate(looks):
+            self._try(look, number / len(looks), (number + 1) / len(looks))
+            later = looks[number + 1 :]
+            ends = not later or not self._has_time(later[0].folds)
+            report = self._judge(look.folds, SIGNIFICANT - spent if ends else look.level)
+            if report.chosen != AS_IS:
+                break
+            if ends:
+                self.skipped += [c.name for other in later for c in other.candidates]
+                break
+            spent += look.level
+        done = {tried.name for tried in report.tried}
+        return replace(report, skipped=[n for n in dict.fromkeys(self.skipped) if n not in done])
 
+    def _try(self, look: _Look, start: float, end: float) -> None:
+        """All candidates of a look and those before, then weaker pulls while one is the choice."""
+        todo = list({c.name: c for c in (*self.built.values(), *look.candidates)}.values())
+        list(self.trial.run([None], look.folds))
+        at_once = len(todo) if self.clock.budget is None else 1
+        for first in range(0, len(todo), max(1, at_once)):
+            share = start + (end - start) * first / len(todo)
+            if not self._run(todo[first : first + at_once], look.folds, share, end):
+                self.skipped += [c.name for c in todo[first:]]
+                return
+        while weaker := self._weaker(look.folds):
+            if not self._run([weaker], look.folds, end, end):
+                self.skipped.append(weaker.name)
+                return
 
-def _may_harm(gains: np.ndarray) -> bool:
-    """Whether the mean is below zero, by more than small groups show by chance alone."""
-    if gains.size < 2 or np.mean(gains) >= 0:
-        return False
-    error = np.std(gains, ddof=1) / np.sqrt(gains.size)
-    return bool(error == 0 or stdtr(gains.size - 1, np.mean(gains) / error) < DOUBTFUL)
+    def _run(
+        self, some: Sequence[Candidate], folds: Sequence[int], start: float, end: float
+    ) -> bool:
+        """Whether there was time for them."""
+        if not self._has_time(folds):
+            return False
+        names = [candidate.name for candidate in some]
+        self.progress(names[0], start)
+        for done, name in enumerate(self.trial.run(some, folds), start=1):
+            following = names[names.index(name) + 1 :] or names[-1:]
+            self.progress(following[0], start + (end - start) * done / (len(names) + 1))
+        self.built.update((candidate.name, candidate) for candidate in some)
+        return True
 
+    def _has_time(self, folds: Sequence[int]) -> bool:
+        return self.clock.budget is None or self.clock.has(1.5 * self.trial.longest(folds))
 
-def _judge(choice: _Choice, trial: _Trial, has_dev: bool, seed: int) -> TuneReport:
-    """What choosing is worth: each part of the held-out queries by the choice of the others."""
-    relevance, measure, parts = trial.relevance, trial.measure, list(trial.tests)
-    if has_dev:
-        order = np.random.default_rng(seed).permutation(trial.tests[0])
-        parts = [order[::2], order[1::2]]
-    everyone = np.zeros(relevance.n_queries, dtype=bool)
-    everyone[np.concatenate(parts)] = True
-    after, lists = np.full(relevance.n_queries, np.nan), list(choice.tried[0].lists)
-    for part in parts:
-        others = everyone.copy()
-        others[part] = False
-        picked = choice.tried[choice.pick(others)]
-        after[part] = picked.values[part]
-        for query in part:
-            lists[query] = picked.lists[query]
-    smaller = frozenset({measure}) if choice.sign < 0 else frozenset()
-    before_report, after_report = (
-        Report({measure: values}, smaller, relevance.query_ids, relevance.weights)
-        for values in (choice.tried[0].values, after)
-    )
-    number = choice.pick(everyone)
-    rankings = choice.tried[0].lists, Ranking.from_pairs(lists, relevance.n_items)
-    draft = TuneReport(
-        measure, list(choice.tried), before_report, after_report, choice.seen,
-        choice.tried[number].name, "", rankings, relevance,
-    )  # fmt: skip
-    verdict = _verdict(draft, choice.sign)
-    chosen = draft.chosen if verdict.startswith("Better") else AS_IS
-    return replace(draft, chosen=chosen, verdict=verdict)
+    def _weaker(self, folds: Sequence[int]) -> Candidate | None:
+        chosen = self.built.get(self._choice(folds).of_all())
+        weaker = None if chosen is None or chosen.weaker is None else chosen.weaker()
+        return None if weaker is None or weaker.name in self.built else weaker
 
+    def _choice(self, folds: Sequence[int]) -> Choice:
+        tried, sign = self.trial.tried(folds), sign_of(self.trial.measure)
+        return Choice(tried, self.seen, sign, self.generalise)
 
-def _verdict(report: TuneReport, sign: float) -> str:
-    groups, name = report.comparisons, report.measure
-    if report.chosen == AS_IS:
-        return "Nothing tried ranks better than the vectors as they are: keep them."
-    gain, chance = sign * groups["all"].difference[name], groups["all"].p_value[name]
-    if gain <= 0 or chance >= SIGNIFICANT:
-        return (
-            f"Nothing is better beyond chance (p = {chance:.3g}): keep the vectors as they are, or "
-            "judge more queries."
-        )
-    for group in ("seen", "new"):
-        if group not in groups:
-            continue
-        loss, chance = -sign * groups[group].difference[name], groups[group].p_value[name]
-        if loss > 0 and chance < SIGNIFICANT:
-            return (
-                f"It is better on the whole, but worse for queries with {group} relevant items "
-                f"(p = {chance:.3g}): keep the vectors as they are."
-            )
-    return f"Better beyond chance: {report.chosen}, fitted on all queries."
+    def _judge(self, folds: Sequence[int], level: float) -> TuneReport:
+        parts = [self.trial.tests[fold] for fold in folds]
+        if len(parts) == 1:
+            order = np.random.default_rng(self.seed).permutation(parts[0])
+            parts = [order[::2], order[1::2]]
+        return judge(self._choice(folds), parts, self.trial.relevance, self.trial.measure, level)
 
 
 # ---------------------------------------------------------------------- checks

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Any, Protocol
 
-from .._threads import n_threads, single_products
+from .._threads import n_threads, single_products, team
 from ._tree import total_of
 
 AHEAD = 4  # blocks for each thread that are done before their turn
@@ -74,7 +74,7 @@ def _windowed(
     work: Callable[[Any], Any], blocks: Sequence[Any], n: int, ahead: int
 ) -> Iterator[Any]:
     waiting: deque[Future[Any]] = deque()
-    with ThreadPoolExecutor(n) as pool:
+    with team(n) as pool:
         try:
             for block in blocks:
                 if len(waiting) >= max(n, ahead):

@@ -13,10 +13,16 @@ import numpy as np
 import scipy.optimize
 import scipy.sparse
 
-from .._threads import in_threads, n_threads
+from .._threads import in_threads, n_threads, single_products
 from ..relevance import Relevance
 
 RELEVANT, IRRELEVANT, LEFT_OUT = 2, 1, 0
+BLOCK, ITEM_BLOCK = 128, 1024  # queries and items: small enough for all threads to have some
+GAINS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "exponential": lambda grades: np.exp2(grades) - 1,
+    "linear": lambda grades: grades,
+    "binary": np.ones_like,
+}
 
 # Distances, states and query numbers of a block give its losses and derivatives, both weighted.
 RowLoss = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -52,13 +58,16 @@ class Minimised:
             L = vector.reshape(start.shape)
             value, gradient = self.value_and_gradient(L, of_rows)
             away = L - start
-            return value + float(np.sum(pull * away**2)), (gradient + 2 * pull * away).ravel()
+            pulled = pull * away
+            gradient += 2 * pulled
+            return value + float(np.vdot(pulled, away)), gradient.ravel()
 
-        found = scipy.optimize.minimize(
-            flat, start.ravel(), method="L-BFGS-B", jac=True,
-            callback=lambda intermediate_result: losses.append(float(intermediate_result.fun)),
-            options={"maxiter": max_iter, "maxcor": 20, "ftol": tol, "gtol": 0.0},
-        )  # fmt: skip
+        with single_products():  # threads of products in between keep ours from their cores
+            found = scipy.optimize.minimize(
+                flat, start.ravel(), method="L-BFGS-B", jac=True,
+                callback=lambda intermediate_result: losses.append(float(intermediate_result.fun)),
+                options={"maxiter": max_iter, "maxcor": 20, "ftol": tol, "gtol": 0.0},
+            )  # fmt: skip
         # A line search that finds nothing lower ends at a kink of the loss, as good as any.
         converged = found.nit < max_iter
         return Minimum(found.x.reshape(start.shape), float(found.fun), losses, converged)
@@ -79,12 +88,13 @@ class PairLoss(Minimised):
 
     def __init__(self, X: np.ndarray, Q: np.ndarray, relevance: Relevance, max_memory: int) -> None:
         self.X, self.Q, self.relevance, self.max_memory = X, Q, relevance, max_memory
-        self._weights = relevance.weights / relevance.weights.sum()
+        self.weights = relevance.weights / relevance.weights.sum()
         self._judged = judged_states(relevance)
         entries = max_memory * 2**20 // (64 * n_threads())
-        size = max(1, min(512, entries // len(X)))
+        size = max(1, min(BLOCK, entries // len(X)))
         numbers = np.arange(relevance.n_queries)
-        self.blocks = [numbers[at : at + size] for at in range(0, numbers.size, size)]
+        self.blocks = np.array_split(numbers, -(-numbers.size // size))
+        self.item_blocks = [slice(at, at + ITEM_BLOCK) for at in range(0, len(X), ITEM_BLOCK)]
 
     def thinned(self, n_queries: int) -> Self:
         """The loss of so many queries at most, spread evenly over all."""
@@ -111,25 +121,47 @@ class PairLoss(Minimised):
         distances += np.einsum("ij,ij->i", queries[block], queries[block])[:, None]
         return np.maximum(distances, 0, out=distances)
 
+    def unmapped(self, block: np.ndarray) -> np.ndarray:
+        """The same under the identity."""
+        return self.distances(block, self.X, self.Q)
+
     def value_and_gradient(self, L: np.ndarray, of_rows: RowLoss) -> tuple[float, np.ndarray]:
         """The loss under ``W = L'L``, and its gradient by L."""
         map_ = L.T.astype(self.X.dtype, copy=False)
-        items, queries = self.X @ map_, self.Q @ map_
+        items, queries = self._items_under(map_), self.Q @ map_
 
         def of_block(block: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
             distances = self.distances(block, items, queries)
             losses, slopes = of_rows(distances, self.states(block), block)
-            slopes *= self._weights[block, None]
+            slopes *= self.weights[block, None]
             Q = self.Q[block]
             cross = Q.T @ (slopes @ self.X)
             own = Q.T @ (slopes.sum(axis=1)[:, None] * Q) - cross - cross.T
-            return float(self._weights[block] @ losses), own, slopes.sum(axis=0)
+            return float(self.weights[block] @ losses), own, slopes.sum(axis=0)
 
         value, gradient, columns = 0.0, np.zeros((L.shape[1],) * 2), np.zeros(len(self.X))
         for part in in_threads(of_block, self.blocks):
-            value, gradient, columns = value + part[0], gradient + part[1], columns + part[2]
-        gradient += self.X.T @ (columns[:, None].astype(self.X.dtype) * self.X)
+            value += part[0]
+            gradient += part[1]
+            columns += part[2]
+        gradient += self._scatter(columns, self.X)
         return value, 2 * L @ gradient
+
+    def _items_under(self, map_: np.ndarray) -> np.ndarray:
+        """All items under a map."""
+        return np.concatenate(list(in_threads(lambda part: self.X[part] @ map_, self.item_blocks)))
+
+    def _scatter(self, weights: np.ndarray, left: np.ndarray) -> np.ndarray:
+        """The sum over items of a weight times the outer product of two vectors of the item."""
+        weights = weights.astype(self.X.dtype)[:, None]
+
+        def of_block(part: slice) -> np.ndarray:
+            return (weights[part] * left[part]).T @ self.X[part]
+
+        total = np.zeros((left.shape[1], self.X.shape[1]))
+        for part in in_threads(of_block, self.item_blocks):
+            total += part
+        return total
 
 
 class QueryLoss(PairLoss):
@@ -138,6 +170,10 @@ class QueryLoss(PairLoss):
     For items of equal length these are squared distances up to what each query has in common.
     """
 
+    def unmapped(self, block: np.ndarray) -> np.ndarray:
+        """What stands for distances under the identity."""
+        return (-2 * self.Q[block]) @ self.X.T
+
     def value_and_gradient(self, L: np.ndarray, of_rows: RowLoss) -> tuple[float, np.ndarray]:
         """The loss of the queries mapped by L, and its gradient by L."""
         queries = self.Q @ L.T.astype(self.X.dtype, copy=False)
@@ -145,12 +181,14 @@ class QueryLoss(PairLoss):
         def of_block(block: np.ndarray) -> tuple[float, np.ndarray]:
             products = (-2 * queries[block]) @ self.X.T
             losses, slopes = of_rows(products, self.states(block), block)
-            slopes *= self._weights[block, None]
-            return float(self._weights[block] @ losses), (slopes @ self.X).T @ self.Q[block]
+            slopes *= self.weights[block, None]
+            return float(self.weights[block] @ losses), (slopes @ self.X).T @ self.Q[block]
 
         value, gradient = 0.0, np.zeros(L.shape)
         for part in in_threads(of_block, self.blocks):
-            value, gradient = value + part[0], gradient - 2 * part[1]
+            value += part[0]
+            gradient -= part[1]
+        gradient *= 2
         return value, gradient
 
 
@@ -160,23 +198,26 @@ class TwoMapLoss(PairLoss):
     def value_and_gradient(self, L: np.ndarray, of_rows: RowLoss) -> tuple[float, np.ndarray]:
         """The loss under both maps, and its gradient by them."""
         of_queries, of_items = (map_.T.astype(self.X.dtype, copy=False) for map_ in L)
-        items, queries = self.X @ of_items, self.Q @ of_queries
+        items, queries = self._items_under(of_items), self.Q @ of_queries
 
         def of_block(block: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
             losses, slopes = of_rows(
                 self.distances(block, items, queries), self.states(block), block
             )
-            slopes *= self._weights[block, None]
+            slopes *= self.weights[block, None]
             near, mapped = slopes @ self.X, queries[block]
             by_queries = slopes.sum(axis=1)[:, None] * mapped - near @ of_items
             gradient = np.stack((by_queries.T @ self.Q[block], -mapped.T @ near))
-            return float(self._weights[block] @ losses), gradient, slopes.sum(axis=0)
+            return float(self.weights[block] @ losses), gradient, slopes.sum(axis=0)
 
         value, gradient, columns = 0.0, np.zeros(L.shape), np.zeros(len(self.X))
         for part in in_threads(of_block, self.blocks):
-            value, gradient, columns = value + part[0], gradient + part[1], columns + part[2]
-        gradient[1] += (columns[:, None].astype(self.X.dtype) * items).T @ self.X
-        return value, 2 * gradient
+            value += part[0]
+            gradient += part[1]
+            columns += part[2]
+        gradient[1] += self._scatter(columns, items)
+        gradient *= 2
+        return value, gradient
 
 
 class Grouped(Minimised):
@@ -194,7 +235,8 @@ class Grouped(Minimised):
         value, gradient = 0.0, np.zeros(L.shape)
         for share, loss, of_group in zip(self.shares, self.losses, of_rows, strict=True):
             part = loss.value_and_gradient(L, of_group)
-            value, gradient = value + share * part[0], gradient + share * part[1]
+            value += share * part[0]
+            gradient += share * part[1]
         return value, gradient
 
 
@@ -275,10 +317,12 @@ class Listwise:
     The mean over temperatures, if there are several.
     """
 
-    def __init__(self, relevance: Relevance, temperatures: Sequence[float]) -> None:
+    def __init__(
+        self, relevance: Relevance, temperatures: Sequence[float], gain: str = "exponential"
+    ) -> None:
         self.relevance, self.temperatures = relevance, temperatures
         kept = relevance.grades >= relevance.relevant_from
-        gains = np.where(kept, np.exp2(np.where(kept, relevance.grades, 0.0)) - 1, 0.0)
+        gains = np.where(kept, GAINS[gain](np.where(kept, relevance.grades, 0.0)), 0.0)
         shape = (relevance.indptr.size - 1, relevance.n_items)
         self._gains = scipy.sparse.csr_array((gains, relevance.items, relevance.indptr), shape)
 
@@ -290,13 +334,17 @@ class Listwise:
         gains = np.where(states[rows, items] == RELEVANT, table.data, 0.0)
         shares = gains / np.bincount(rows, gains, block.size)[rows]
         near = np.bincount(rows, shares * distances[rows, items], block.size)
+        if (states == LEFT_OUT).any():
+            distances = np.where(states == LEFT_OUT, np.inf, distances)
+        lowest = distances.min(axis=1)
+        above = np.subtract(lowest[:, None], distances, dtype=distances.dtype)
         losses, slopes = np.zeros(block.size), np.zeros_like(distances)
         for temperature in self.temperatures:
-            logarithms, chances = softmax_neighbours(
-                distances / distances.dtype.type(temperature), states
-            )
-            losses += (logarithms + near / temperature) / len(self.temperatures)
-            chances *= distances.dtype.type(1 / (temperature * len(self.temperatures)))
-            slopes -= chances
+            chances = np.multiply(above, 1 / temperature, dtype=above.dtype)
+            np.exp(chances, out=chances)
+            totals, share = chances.sum(axis=1), len(self.temperatures) * temperature
+            losses += np.log(totals) / len(self.temperatures) + (near - lowest) / share
+            chances /= (-share * totals)[:, None].astype(chances.dtype)
+            slopes += chances
         slopes[rows, items] += shares * np.mean(np.reciprocal(self.temperatures))
         return losses, slopes

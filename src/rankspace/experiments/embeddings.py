@@ -12,12 +12,13 @@ from typing import Any, cast
 import numpy as np
 
 from .._held_out import hold_out
+from .._trials import seen_queries
 from ..datasets import Dataset, open_dataset
 from ..measures import evaluate
 from ..metric import EmbeddingMetric, LinearMetric
 from ..results import Report, compare
 from ..search import Index
-from ..tuning import seen_queries, tune
+from ..tuning import tune
 from . import adapters
 from ._methods import at_hand, fit_estimator
 from ._recipe import Recipe

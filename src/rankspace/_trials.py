@@ -1,0 +1,148 @@
+"""Candidates learned without a fold of the queries, and judged on it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from sklearn.base import clone
+
+from ._backends import current
+from ._base import BaseRanker
+from ._candidates import Candidate
+from ._held_out import Split
+from ._near_items import narrowed
+from .measures import evaluate, parse_measure
+from .metric import EmbeddingMetric
+from .ranking import Ranking
+from .relevance import Relevance
+from .search import Index
+from .tune_report import Tried
+
+AS_IS = "as they are"
+LISTED = 10  # items of each query that the report keeps
+
+
+class _Judged(NamedTuple):
+    """What a candidate gave on a fold."""
+
+    values: np.ndarray
+    lists: Ranking
+    seconds: float
+
+
+class Trial:
+    """Learns candidates on the training part of each split, and judges its held-out queries.
+
+    Parameters
+    ----------
+    splits : sequence of Split
+        What to learn from and to judge by.
+    tests : sequence of ndarray
+        Numbers of the held-out queries of each.
+    relevance : Relevance
+        Judgments of all queries.
+    measure : str
+        What to judge by.
+    """
+
+    def __init__(
+        self, splits: Sequence[Split], tests: Sequence[np.ndarray], relevance: Relevance,
+        measure: str,
+    ) -> None:  # fmt: skip
+        self.splits, self.tests, self.relevance, self.measure = splits, tests, relevance, measure
+        _, depth = parse_measure(measure)
+        self._step = _FoldStep(splits, measure, depth or None)
+        self._found: dict[str, dict[int, _Judged]] = {}
+
+    def run(self, candidates: Sequence[Candidate | None], folds: Sequence[int]) -> Iterator[str]:
+        """Candidates, or the vectors as they are, on the folds where they were not judged yet.
+
+        Several at once, on a cluster or in threads. Yields the name of each when it is done.
+        """
+        names = [AS_IS if candidate is None else candidate.name for candidate in candidates]
+        models = [None if candidate is None else candidate.build() for candidate in candidates]
+        todo = [
+            (number, fold)
+            for number, name in enumerate(names)
+            for fold in folds
+            if fold not in self._found.setdefault(name, {})
+        ]
+        for (number, fold), judged in zip(todo, self._judged(todo, models), strict=True):
+            self._found[names[number]][fold] = judged
+            if fold == folds[-1]:
+                yield names[number]
+
+    def _judged(self, todo: Sequence[tuple[int, int]], models: Any) -> Iterator[_Judged]:
+        if len(todo) > 1 or current().remote:
+            yield from current().each(self._step, todo, models)
+        else:  # with all threads to itself
+            yield from (self._step.local_step(task, models) for task in todo)
+
+    def tried(self, folds: Sequence[int]) -> list[Tried]:
+        """All that were judged on all of these folds, in the order they were first tried."""
+        return [
+            self._together(name, folds)
+            for name, found in self._found.items()
+            if all(fold in found for fold in folds)
+        ]
+
+    def _together(self, name: str, folds: Sequence[int]) -> Tried:
+        values = np.full(self.relevance.n_queries, np.nan)
+        lists = [(np.zeros(0, np.int64), np.zeros(0))] * values.size
+        for fold in folds:
+            judged, rows = self._found[name][fold], self.splits[fold].rows
+            values[self.tests[fold]] = judged.values
+            for query, (items, distances) in zip(self.tests[fold], judged.lists, strict=True):
+                lists[query] = (items if rows is None else rows[items], distances)
+        top = Ranking.from_pairs(lists, self.relevance.n_items)
+        return Tried(name, values, sum(self._found[name][fold].seconds for fold in folds), top)
+
+    def longest(self, folds: Sequence[int]) -> float:
+        """Seconds that so many folds may take, by the slowest of those tried."""
+        slowest = max(fold.seconds for found in self._found.values() for fold in found.values())
+        return slowest * -(-len(folds) // current().n_parts)
+
+
+class _FoldStep:
+    """Learns on the training part of a split, and judges its held-out queries."""
+
+    def __init__(self, splits: Sequence[Split], measure: str, depth: int | None) -> None:
+        self.splits, self.measure, self.depth = splits, measure, depth
+        self._narrow: dict[int, tuple[Any, Relevance]] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_narrow": {}}
+
+    def local_step(self, task: tuple[int, int], models: Sequence[BaseRanker | None]) -> _Judged:
+        """Scores of the held-out queries of a fold under a model, and the top of their lists."""
+        begin, (number, fold) = time.perf_counter(), task
+        split, model, metric = self.splits[fold], models[number], None
+        if model is not None:
+            if fold not in self._narrow:
+                self._narrow[fold] = narrowed(split.X, split.relevance, split.queries)
+            metric = learned(clone(model), *self._narrow[fold], split.queries)
+        k = None if self.depth is None else min(max(self.depth, LISTED), len(split.X))
+        ranking = Index(split.X, metric).rank(split.points, k)
+        values = evaluate(ranking, split.judged, self.measure).values[self.measure]
+        return _Judged(values, ranking.top(LISTED), time.perf_counter() - begin)
+
+
+def learned(model: BaseRanker, X: Any, relevance: Relevance, queries: Any) -> EmbeddingMetric:
+    """The metric that a learner finds."""
+    return cast(EmbeddingMetric, model.fit(X, relevance, queries=queries).metric_)
+
+
+def seen_queries(
+    splits: Sequence[Split], tests: Sequence[np.ndarray], n_queries: int
+) -> np.ndarray:
+    """Held-out queries with a relevant item that the training judgments of their split named."""
+    seen = np.zeros(n_queries, dtype=bool)
+    for split, test in zip(splits, tests, strict=True):
+        taught = split.relevance
+        named = np.zeros(taught.n_items, dtype=bool)
+        named[taught.items[taught.grades >= taught.relevant_from]] = True
+        seen[test] = [named[split.judged.relevant(q)].any() for q in range(len(test))]
+    return seen
