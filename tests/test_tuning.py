@@ -18,7 +18,7 @@ from rankspace import (
 )
 from rankspace import tuning as module
 from rankspace._candidates import METHODS, Candidate, candidates, suited
-from rankspace._choosing import Choice
+from rankspace._choosing import Choice, judge
 from rankspace._trials import AS_IS, Trial, seen_queries
 from rankspace.cli import main
 from rankspace.cli_tune import seconds
@@ -144,25 +144,46 @@ def test_candidates_that_harm_a_group_are_passed_over():
     assert Choice(errors, seen, -1.0, False).pick(np.ones(100, dtype=bool)) == 2
 
 
-def test_the_first_stays_unless_another_is_a_standard_error_ahead():
-    rng = np.random.default_rng(0)
-    first, noise = 0.6 + 0.01 * rng.normal(size=100), rng.normal(size=100)
+def test_a_choice_is_clear_a_standard_error_ahead_of_all():
+    noise = np.random.default_rng(0).normal(size=100)
     noise -= noise.mean()  # whose standard error is a tenth of its deviation
-    none, everyone = np.zeros(100, dtype=bool), np.ones(100, dtype=bool)
-    for lead, expected in ((0.5, 1), (2.0, 2)):
+    raw, first = np.full(100, 0.5), np.full(100, 0.6)
+    for lead, clear in ((0.5, False), (2.0, True)):
         other = first + 0.02 * (noise / noise.std() + 0.1 * lead)
-        rivals = [tried(AS_IS, np.full(100, 0.5)), tried("first", first), tried("other", other)]
-        assert Choice(rivals, none, 1.0, False).pick(everyone) == expected
+        rivals = [tried(AS_IS, raw), tried("first", first), tried("other", other)]
+        choice = Choice(rivals, np.zeros(100, dtype=bool), 1.0, False)
+        assert choice.of_all() == "other"
+        assert choice.is_clear() == clear
+        errors = [tried(t.name, 1 - t.values) for t in rivals]
+        assert Choice(errors, choice.seen, -1.0, False).is_clear() == clear
 
 
-def test_doubt_about_a_small_group_is_enough():
+def test_harm_to_a_small_group_must_be_beyond_chance():
     seen = np.arange(100) < 90
     few = np.linspace(-1, 1, 10)
-    for loss, expected in ((0.1, 1), (0.4, 0)):  # of a standard error of a third of the deviation
+    for loss, expected in ((0.3, 1), (0.5, 0)):  # of which a standard error is a fifth
         values = np.where(seen, 0.7, 0.5)
         values[~seen] += 0.1 * (few - loss)
         rivals = [tried(AS_IS, np.full(100, 0.5)), tried("map", values)]
         assert Choice(rivals, seen, 1.0, False).pick(np.ones(100, dtype=bool)) == expected
+
+
+@pytest.mark.parametrize("rival", [True, False])
+def test_what_turns_out_to_harm_a_group_gives_way_to_the_next(rival):
+    """Two that harm new queries of a half each are chosen by the other half."""
+    noise = 0.05 * np.random.default_rng(0).normal(size=120)
+    seen, half = np.arange(120) < 80, np.arange(120) % 2 == 0
+    turns = [np.where(seen, 0.7, np.where(half == which, 0.3, 0.7)) for which in (True, False)]
+    rivals = [
+        tried(AS_IS, np.full(120, 0.5)), tried("one", turns[0] + noise),
+        tried("other", turns[1] + noise), *([tried("modest", 0.55 + noise)] if rival else []),
+    ]  # fmt: skip
+    parts = [np.flatnonzero(half), np.flatnonzero(~half)]
+    judgments = Relevance.from_lists([[0]] * 120, n_items=300)
+    report = judge(Choice(rivals, seen, 1.0, False), parts, judgments, MEASURE, 0.05)
+    assert [t.name for t in report.tried] == [t.name for t in rivals]
+    assert report.chosen == ("modest" if rival else AS_IS)
+    assert report.verdict.startswith("Better" if rival else "It is better on the whole, but worse")
 
 
 def test_generalising_chooses_by_queries_with_new_items():
@@ -243,7 +264,7 @@ def test_all_looks_together_spend_the_level(methods, early, exhaustive):
     assert {c.name for look in looks for c in look.candidates} == set(methods)
 
 
-def test_weaker_pulls_are_tried_while_they_are_the_choice(monkeypatch):
+def test_weaker_pulls_are_tried_while_they_are_clearly_ahead(monkeypatch):
     def of_pull(pull: float) -> Candidate:
         return Candidate(
             f"pull {pull:g}", lambda: ListwiseMap(pull),

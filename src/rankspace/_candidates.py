@@ -14,7 +14,7 @@ from .mlr_path import MLRCV
 METHODS = ("listwise", "diagonal", "frml", "mlr")
 PULLS = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01)  # in units of the default
 WHERE = {"each": "a map for each side", "query": "queries only", "both": "both sides"}
-FIRST = ((3.0, "each"), (1.0, "each"), (1.0, "query"), (1.0, "both"))
+FIRST = ((3.0, "each"), (1.0, "each"), (3.0, "query"), (3.0, "both"))
 FIRST_OF_LARGE = ((1.0, "query"), (1.0, "both"), (3.0, "query"))  # two maps would take too long
 RANKS = (32, 128)
 WIDE = 128  # features, above which a step of FRML or MLR takes long

@@ -15,8 +15,7 @@ from .relevance import Relevance
 from .results import Report
 from .tune_report import Tried, TuneReport
 
-SIGNIFICANT = 0.05  # chance of selling noise, and of harm to a group, in the end
-DOUBTFUL = 0.2  # chance of harm to a group from which a candidate is passed over
+SIGNIFICANT = 0.05  # chance of selling noise, and of taking luck for harm to a group
 
 
 @dataclass
@@ -29,11 +28,7 @@ class Choice:
     generalise: bool
 
     def pick(self, who: np.ndarray) -> int:
-        """The best mean of those that may harm no group, unless the first is about as good.
-
-        Differences below a standard error are chance, and the first tried is what suits most data.
-        0 stands for the vectors as they are.
-        """
+        """The best mean of those that harm no group; 0 stands for the vectors as they are."""
         raw = self.tried[0].values
         counted = who & ~np.isnan(raw)
         decisive = counted & ~self.seen if self.generalise else counted
@@ -43,31 +38,56 @@ class Choice:
             number
             for number, gain in enumerate(gains)
             if decisive.any() and np.mean(gain[decisive]) > 0
-            and not any(_may_harm(gain[group]) for group in groups)
+            and not any(_harmed(gain[group]) for group in groups)
         ]  # fmt: skip
-        if not fit:
-            return 0
-        best = max(fit, key=lambda number: np.mean(gains[number][decisive]))
-        ahead = (gains[best] - gains[fit[0]])[decisive]
-        return best if np.mean(ahead) > np.std(ahead) / np.sqrt(ahead.size) else fit[0]
+        return max(fit, key=lambda number: np.mean(gains[number][decisive]), default=0)
 
     def of_all(self) -> str:
         """The name of what all queries together pick."""
         return self.tried[self.pick(np.ones(self.seen.size, dtype=bool))].name
 
+    def is_clear(self) -> bool:
+        """Whether what all pick is ahead of everything else by more than a standard error."""
+        picked = self.pick(np.ones(self.seen.size, dtype=bool))
+        for number, other in enumerate(self.tried):
+            ahead = self.sign * (self.tried[picked].values - other.values)
+            ahead = ahead[~np.isnan(ahead)]
+            if number != picked and np.mean(ahead) <= np.std(ahead) / np.sqrt(ahead.size):
+                return False
+        return True
 
-def _may_harm(gains: np.ndarray) -> bool:
-    """Whether the mean is below zero, by more than small groups show by chance alone."""
+
+def _harmed(gains: np.ndarray) -> bool:
+    """Whether the mean is below zero beyond chance."""
     if gains.size < 2 or np.mean(gains) >= 0:
         return False
     error = np.std(gains, ddof=1) / np.sqrt(gains.size)
-    return bool(error == 0 or stdtr(gains.size - 1, np.mean(gains) / error) < DOUBTFUL)
+    return bool(error == 0 or stdtr(gains.size - 1, np.mean(gains) / error) < SIGNIFICANT)
 
 
 def judge(
     choice: Choice, parts: Sequence[np.ndarray], relevance: Relevance, measure: str, level: float
 ) -> TuneReport:
-    """What choosing is worth: each part of the held-out queries by the choice of the others."""
+    """What choosing is worth, without what turns out to harm a group if there is something else."""
+    reports = []
+    while True:
+        draft = _nested(choice, parts, relevance, measure)
+        harmed = _worse_group(draft, choice.sign)
+        verdict = _verdict(draft, choice.sign, level, harmed)
+        reports.append(replace(draft, verdict=verdict))
+        if not harmed or not verdict.startswith("It is better"):
+            break
+        choice = replace(choice, tried=[t for t in choice.tried if t.name != draft.chosen])
+    found = reports[-1]
+    if not found.verdict.startswith("Better"):
+        found = replace(reports[0], chosen=AS_IS)
+    return replace(found, tried=reports[0].tried)
+
+
+def _nested(
+    choice: Choice, parts: Sequence[np.ndarray], relevance: Relevance, measure: str
+) -> TuneReport:
+    """Each part of the held-out queries by the choice of the others."""
     everyone = np.zeros(relevance.n_queries, dtype=bool)
     everyone[np.concatenate(parts)] = True
     after, lists = np.full(relevance.n_queries, np.nan), list(choice.tried[0].lists)
@@ -84,34 +104,38 @@ def judge(
         for values in (choice.tried[0].values, after)
     )
     rankings = choice.tried[0].lists, Ranking.from_pairs(lists, relevance.n_items)
-    draft = TuneReport(
+    return TuneReport(
         measure, list(choice.tried), before_report, after_report, choice.seen, choice.of_all(), "",
         rankings, relevance,
     )  # fmt: skip
-    verdict = _verdict(draft, choice.sign, level)
-    chosen = draft.chosen if verdict.startswith("Better") else AS_IS
-    return replace(draft, chosen=chosen, verdict=verdict)
 
 
-def _verdict(report: TuneReport, sign: float, level: float) -> str:
-    groups, name = report.comparisons, report.measure
+def _worse_group(report: TuneReport, sign: float) -> tuple[str, float] | None:
+    """A group of queries that lose beyond chance, and that chance."""
+    for group, found in report.comparisons.items():
+        loss, chance = -sign * found.difference[report.measure], found.p_value[report.measure]
+        if group != "all" and loss > 0 and chance < SIGNIFICANT:
+            return group, chance
+    return None
+
+
+def _verdict(
+    report: TuneReport, sign: float, level: float, harmed: tuple[str, float] | None
+) -> str:
+    found, name = report.comparisons["all"], report.measure
     if report.chosen == AS_IS:
         return "Nothing tried ranks better than the vectors as they are: keep them."
-    gain, chance = sign * groups["all"].difference[name], groups["all"].p_value[name]
-    if gain <= 0 or chance >= level:
+    gain, chance = sign * found.difference[name], found.p_value[name] / 2
+    if gain <= 0 or chance >= level:  # one-sided: a loss sells nothing
         return (
-            f"Nothing is better beyond chance (p = {chance:.3g}, asked for is {level:.3g}): keep "
-            "the vectors as they are, or judge more queries."
+            f"Nothing is better beyond chance (one-sided p = {chance:.3g}, asked for is "
+            f"{level:.3g}): keep the vectors as they are, or judge more queries."
         )
-    for group in ("seen", "new"):
-        if group not in groups:
-            continue
-        loss, chance = -sign * groups[group].difference[name], groups[group].p_value[name]
-        if loss > 0 and chance < SIGNIFICANT:
-            return (
-                f"It is better on the whole, but worse for queries with {group} relevant items "
-                f"(p = {chance:.3g}): keep the vectors as they are."
-            )
+    if harmed:
+        return (
+            f"It is better on the whole, but worse for queries with {harmed[0]} relevant items "
+            f"(p = {harmed[1]:.3g}): keep the vectors as they are."
+        )
     return f"Better beyond chance: {report.chosen}, fitted on all queries."
 
 

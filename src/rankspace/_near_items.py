@@ -9,8 +9,16 @@ import numpy as np
 from .relevance import Relevance
 from .search import Index
 
-UNJUDGED = 2000  # items beside the judged ones
+FEWEST, A_QUERY, MOST = 500, 8, 2000
 DEEPER = 10
+
+
+def enough_unjudged(n_queries: int) -> int:
+    """How many items beside the judged ones teach as much as all.
+
+    On held-out training queries of SciFact (75 to 600 to learn from) within 0.001 NDCG@10.
+    """
+    return min(MOST, max(FEWEST, A_QUERY * n_queries))
 
 
 def narrowed(X: Any, relevance: Relevance, queries: Any) -> tuple[Any, Relevance]:
@@ -18,10 +26,10 @@ def narrowed(X: Any, relevance: Relevance, queries: Any) -> tuple[Any, Relevance
 
     Nothing is left out if the queries are items themselves.
     """
-    judged = np.unique(relevance.items)
-    if queries is None or judged.size + UNJUDGED >= relevance.n_items:
+    judged, most = np.unique(relevance.items), enough_unjudged(relevance.n_queries)
+    if queries is None or judged.size + most >= relevance.n_items:
         return X, relevance
-    others = nearest_items(Index(X), queries, judged, UNJUDGED)
+    others = nearest_items(Index(X), queries, judged, most)
     items = np.sort(np.concatenate((judged, others)))
     return X[items], relevance._take_items(items)
 

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state, check_scalar
 
 from ._base import BaseRanker
 from ._choices import check_choice
-from ._near_items import UNJUDGED, nearest_items
+from ._near_items import enough_unjudged, nearest_items
 from ._scaling import Scaled, scale_data
 from ._solvers.pair_loss import GAINS, Grouped, Listwise, PairLoss, QueryLoss, TwoMapLoss
 from .metric import BilinearMetric, EmbeddingMetric, LinearMetric
@@ -62,9 +62,10 @@ class ListwiseMap(BaseRanker):
         Stop when the loss falls by less than this share of itself.
     max_iter : int, default=100
         Steps of L-BFGS at most.
-    max_unjudged : int, default=2000
+    max_unjudged : int, optional
         Of the items that no judgment names so many take part at most: those nearest to a query,
-        in turn for all queries. The others are hardly ever neighbours.
+        in turn for all queries. The others are hardly ever neighbours. By default eight for each
+        query, from 500 to 2,000.
     max_items : int, default=20000
         If there are more items, queries are taken in groups, whose judged and nearest items are so
         many together. If the items are the queries too, so many of them are drawn at random.
@@ -114,7 +115,7 @@ class ListwiseMap(BaseRanker):
         gain: str = "exponential",
         tol: float = 1e-3,
         max_iter: int = 100,
-        max_unjudged: int = UNJUDGED,
+        max_unjudged: int | None = None,
         max_items: int = 20_000,
         max_memory: int = 512,
         random_state: Any = None,
@@ -223,13 +224,15 @@ class ListwiseMap(BaseRanker):
         if relevance.n_items > self.max_items:
             sizes = np.diff(relevance.indptr)[relevance.rows]
             group_of = (np.cumsum(sizes) - sizes) // max(1, self.max_items // 2)
+        enough = self.max_unjudged
+        enough = enough_unjudged(numbers.size) if enough is None else enough
         unmapped = np.eye(X.shape[1], dtype=X.dtype)
         index = Index(X, BilinearMetric(unmapped, unmapped) if self.side == "query" else None)
         groups: list[tuple[np.ndarray, np.ndarray | None]] = []
         for group in np.unique(group_of):
             members = numbers[group_of == group]
             judged = np.unique(relevance.take_queries(members).items)
-            most = min(self.max_unjudged, max(0, self.max_items - judged.size))
+            most = min(enough, max(0, self.max_items - judged.size))
             if judged.size + most >= relevance.n_items:
                 groups.append((members, None))
                 continue
@@ -247,7 +250,8 @@ class ListwiseMap(BaseRanker):
         for sharpness in np.atleast_1d(self.sharpness).tolist():
             check_scalar(sharpness, "sharpness", Real, min_val=0, include_boundaries="neither")
         check_choice(self.gain, "gain", GAINS)
-        check_scalar(self.max_unjudged, "max_unjudged", Integral, min_val=0)
+        if self.max_unjudged is not None:
+            check_scalar(self.max_unjudged, "max_unjudged", Integral, min_val=0)
         for name in ("max_iter", "max_items", "max_memory"):
             check_scalar(getattr(self, name), name, Integral, min_val=1)
         if self.temperature is not None:

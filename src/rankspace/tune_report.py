@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,7 @@ class TuneReport(_Table):
     seconds: float = 0.0
     numbers: np.ndarray | None = None
 
-    @property
+    @cached_property
     def comparisons(self) -> dict[str, Comparison]:
         """Before against after: all held-out queries, and those with seen and with new items."""
         return {

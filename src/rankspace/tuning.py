@@ -28,7 +28,7 @@ FEWEST_QUERIES = 10
 MANY_QUERIES, MANY_OF_LARGE = 600, 300  # whose third may tell a gain from chance
 # Shares of the level that go to a first look at one fold, and to one at the listwise maps; the last
 # look has the rest, so that all together sell noise no more often than one would.
-AT_ONE_FOLD, AT_MAPS = 0.1, 0.7
+AT_ONE_FOLD, AT_MAPS = 0.1, 0.8
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,14 +78,14 @@ def tune(
     """Learn a metric that ranks better than the vectors as they are, if there is one.
 
     Queries are dealt to folds; every candidate is learned without a fold and judged on it. The
-    choice is the first candidate, or the one of the best mean if that is ahead by more than a
-    standard error; those are passed over that seem worse for queries whose relevant items training
-    judgments never named, or for the others. What it is worth is told by choosing for each fold on
-    the others. Unless that is better beyond chance, the answer is the identity. The choice is then
-    fitted on all queries.
+    choice has the best mean of those that are not worse for queries whose relevant items training
+    judgments never named, nor for the others. What it is worth is told by choosing for each fold on
+    the others; if that shows harm after all, the next best is taken. Unless it is better beyond
+    chance, the answer is the identity. The choice is then fitted on all queries.
 
-    Listwise maps come first, of many queries on one fold; other folds and methods follow only if
-    nothing was better beyond chance. All looks together keep to the level of 5 %.
+    Listwise maps come first, of many queries on one fold, with weaker pulls to the identity as long
+    as the weakest is clearly ahead; other folds and methods follow only if nothing was better
+    beyond chance. All looks together sell noise in one case of twenty at most.
 
     Parameters
     ----------
@@ -239,7 +239,7 @@ class _Search:
         return replace(report, skipped=[n for n in dict.fromkeys(self.skipped) if n not in done])
 
     def _try(self, look: _Look, start: float, end: float) -> None:
-        """All candidates of a look and those before, then weaker pulls while one is the choice."""
+        """All candidates of a look and those before, then weaker pulls while they clearly help."""
         todo = list({c.name: c for c in (*self.built.values(), *look.candidates)}.values())
         list(self.trial.run([None], look.folds))
         at_once = len(todo) if self.clock.budget is None else 1
@@ -271,7 +271,8 @@ class _Search:
         return self.clock.budget is None or self.clock.has(1.5 * self.trial.longest(folds))
 
     def _weaker(self, folds: Sequence[int]) -> Candidate | None:
-        chosen = self.built.get(self._choice(folds).of_all())
+        choice = self._choice(folds)
+        chosen = self.built.get(choice.of_all()) if choice.is_clear() else None
         weaker = None if chosen is None or chosen.weaker is None else chosen.weaker()
         return None if weaker is None or weaker.name in self.built else weaker
 
