@@ -17,7 +17,7 @@ from .._threads import in_threads, n_threads, single_products
 from ..relevance import Relevance
 
 RELEVANT, IRRELEVANT, LEFT_OUT = 2, 1, 0
-BLOCK, ITEM_BLOCK = 128, 1024  # queries and items: small enough for all threads to have some
+BLOCK, ITEM_BLOCK = 128, 512  # queries and items: small enough for all threads to have some
 GAINS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "exponential": lambda grades: np.exp2(grades) - 1,
     "linear": lambda grades: grades,
@@ -140,7 +140,7 @@ class PairLoss(Minimised):
             return float(self.weights[block] @ losses), own, slopes.sum(axis=0)
 
         value, gradient, columns = 0.0, np.zeros((L.shape[1],) * 2), np.zeros(len(self.X))
-        for part in in_threads(of_block, self.blocks):
+        for part in in_threads(of_block, self.blocks, ahead=4):
             value += part[0]
             gradient += part[1]
             columns += part[2]
@@ -149,7 +149,9 @@ class PairLoss(Minimised):
 
     def _items_under(self, map_: np.ndarray) -> np.ndarray:
         """All items under a map."""
-        return np.concatenate(list(in_threads(lambda part: self.X[part] @ map_, self.item_blocks)))
+        return np.concatenate(
+            list(in_threads(lambda part: self.X[part] @ map_, self.item_blocks, ahead=4))
+        )
 
     def _scatter(self, weights: np.ndarray, left: np.ndarray) -> np.ndarray:
         """The sum over items of a weight times the outer product of two vectors of the item."""
@@ -159,7 +161,7 @@ class PairLoss(Minimised):
             return (weights[part] * left[part]).T @ self.X[part]
 
         total = np.zeros((left.shape[1], self.X.shape[1]))
-        for part in in_threads(of_block, self.item_blocks):
+        for part in in_threads(of_block, self.item_blocks, ahead=4):
             total += part
         return total
 
@@ -185,7 +187,7 @@ class QueryLoss(PairLoss):
             return float(self.weights[block] @ losses), (slopes @ self.X).T @ self.Q[block]
 
         value, gradient = 0.0, np.zeros(L.shape)
-        for part in in_threads(of_block, self.blocks):
+        for part in in_threads(of_block, self.blocks, ahead=4):
             value += part[0]
             gradient -= part[1]
         gradient *= 2
@@ -211,7 +213,7 @@ class TwoMapLoss(PairLoss):
             return float(self.weights[block] @ losses), gradient, slopes.sum(axis=0)
 
         value, gradient, columns = 0.0, np.zeros(L.shape), np.zeros(len(self.X))
-        for part in in_threads(of_block, self.blocks):
+        for part in in_threads(of_block, self.blocks, ahead=4):
             value += part[0]
             gradient += part[1]
             columns += part[2]
