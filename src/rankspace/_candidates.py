@@ -16,7 +16,6 @@ PULLS = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01)  # in units of the default
 WHERE = {"each": "a map for each side", "query": "queries only", "both": "both sides"}
 FIRST = ((3.0, "each"), (1.0, "each"), (3.0, "query"), (3.0, "both"))
 FIRST_OF_LARGE = ((1.0, "query"), (1.0, "both"), (3.0, "query"))  # two maps would take too long
-TOL = 0.003  # with which maps are as good on held-out queries, in a step or two less
 RANKS = (32, 128)
 WIDE = 128  # features, above which a step of FRML or MLR takes long
 LARGE = 2e11  # flops of one pass over all queries and items, above which little is tried
@@ -42,9 +41,7 @@ def candidates(
         pull = float(f"{factor * TOTAL_PULL / n_queries:.2g}")
         return Candidate(
             f"listwise map, {WHERE[side]}, pull {pull:g}",
-            lambda: ListwiseMap(
-                pull, side=side, gain=gain, tol=TOL, max_items=most, random_state=seed
-            ),
+            lambda: ListwiseMap(pull, side=side, gain=gain, max_items=most, random_state=seed),
             weaker=lambda: next((listwise(f, side) for f in PULLS if f < factor), None),
         )
 
