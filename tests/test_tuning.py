@@ -1,6 +1,7 @@
 """Tuning: it finds what is there, says so when nothing is, and judges no query by its own vote."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from rankspace import (
 from rankspace import tuning as module
 from rankspace._candidates import METHODS, Candidate, candidates, suited
 from rankspace._choosing import Choice, judge
+from rankspace._near_items import narrowed
 from rankspace._trials import AS_IS, Trial, seen_queries
 from rankspace.cli import main
 from rankspace.cli_tune import seconds
@@ -299,7 +301,91 @@ def test_a_map_of_queries_may_be_the_answer(monkeypatch):
     X, relevance, Q = planted()
     X, Q = (points / np.linalg.norm(points, axis=1, keepdims=True) for points in (X, Q))
     tuned = tune(X, relevance, queries=Q, random_state=0)
-    assert isinstance(tuned.metric, BilinearMetric) == (tuned.report.chosen == "query")
+    assert tuned.report.chosen == "query"
+    assert isinstance(tuned.metric, BilinearMetric)
+
+
+def test_if_time_ends_between_looks_the_first_gets_the_whole_level(monkeypatch):
+    monkeypatch.setattr(module, "MANY_QUERIES", 60)
+    monkeypatch.setattr(module, "AT_ONE_FOLD", 1e-9)  # which no test reaches
+    answers = iter([True, True, True])  # for two candidates on a fold, and for the other folds
+    monkeypatch.setattr(module._Search, "_has_time", lambda *call: next(answers, False))
+    X, relevance, Q = planted()
+    report = tune(X, relevance, queries=Q, budget=1e9, random_state=0).report
+    assert (~np.isnan(report.before.values[MEASURE])).sum() == 20
+    assert report.chosen == "both"
+    assert report.skipped == []
+
+
+def test_a_loss_is_not_told_as_a_small_chance():
+    raw, noise = np.full(40, 0.5), 0.02 * np.random.default_rng(0).normal(size=40)
+    half = np.arange(40) % 2 == 0
+    rivals = [
+        tried(AS_IS, raw), tried("one", np.where(half, 0.9, 0.3) + noise),
+        tried("other", np.where(half, 0.3, 0.9) + noise),
+    ]  # fmt: skip
+    parts = [np.flatnonzero(half), np.flatnonzero(~half)]
+    judgments = Relevance.from_lists([[0]] * 40, n_items=300)
+    everyone = np.ones(40, dtype=bool)
+    report = judge(Choice(rivals, everyone, 1.0, False), parts, judgments, MEASURE, 0.05)
+    assert report.chosen == AS_IS
+    assert "one-sided p = 1, asked for is 0.05" in report.verdict
+
+
+def test_queries_count_by_their_weight():
+    half = np.arange(40) % 2 == 0
+    rivals = [
+        tried(AS_IS, np.full(40, 0.5)), tried("one", np.where(half, 0.8, 0.5)),
+        tried("other", np.where(half, 0.5, 0.7)),
+    ]  # fmt: skip
+    everyone = np.ones(40, dtype=bool)
+    for weights, expected in ((None, 1), (np.where(half, 1.0, 2.0), 2), (np.zeros(40), 1)):
+        assert Choice(rivals, everyone, 1.0, False, weights).pick(everyone) == expected
+
+
+def test_items_that_do_not_count_stand_in_no_list():
+    X, relevance, Q = planted()
+    rng = np.random.default_rng(0)
+    qrels = {
+        f"{q}": {
+            **{f"{i}": 0 for i in rng.permutation(300)[:15]},
+            **{f"{i}": 1 for i in relevance.relevant(q)},
+        }
+        for q in range(60)
+    }
+    ids = [f"{i}" for i in range(300)]
+    judged = Relevance.from_qrels(
+        qrels, item_ids=ids, query_ids=[f"{q}" for q in range(60)], unjudged="ignore"
+    )
+    report = tune(X, judged, queries=Q, random_state=0).report
+    assert report.chosen != AS_IS
+    for q in (0, 17, 59):
+        places = [int(i) for i in qrels[f"{q}"]]
+        order = sorted(places, key=lambda i: np.sum((X[i] - Q[q]) ** 2))
+        gains = np.array([qrels[f"{q}"][f"{i}"] for i in order], dtype=float)
+        discounts = 1 / np.log2(np.arange(10) + 2)
+        ideal = discounts @ np.sort(gains)[::-1][:10]
+        expected = discounts[: gains[:10].size] @ gains[:10] / ideal
+        assert report.before.values[MEASURE][q] == pytest.approx(expected)
+
+
+def test_what_is_learned_from_is_judged_or_near():
+    rng = np.random.default_rng(0)
+    X, Q = rng.normal(size=(1500, 8)), rng.normal(size=(20, 8))
+    near = np.argsort(((Q[:, None] - X) ** 2).sum(axis=2), axis=1)[:, 5:8]
+    relevance = Relevance.from_lists(near.tolist(), n_items=1500)
+    assert narrowed(X, relevance, Q) == (X, relevance)  # for lengths differ
+    X, Q = (points / np.linalg.norm(points, axis=1, keepdims=True) for points in (X, Q))
+    few, part = narrowed(X, relevance, Q)
+    assert np.unique(near).size < len(few) <= np.unique(near).size + 500
+    assert part.n_items == len(few)
+    for q in range(20):
+        np.testing.assert_array_equal(few[part.relevant(q)], X[relevance.relevant(q)])
+        nearest = np.argsort(-X @ Q[q])[:20]
+        assert all((few == X[item]).all(axis=1).any() for item in nearest)
+    own = replace(relevance, own_items=np.arange(20))
+    assert narrowed(X, own, Q) == (X, own)
+    assert narrowed(X, own, None) == (X, own)
 
 
 def test_a_budget_leaves_candidates_out_and_says_so():

@@ -15,7 +15,9 @@ from .relevance import Relevance
 from .results import Report
 from .tune_report import Tried, TuneReport
 
-SIGNIFICANT = 0.05  # chance of selling noise, and of taking luck for harm to a group
+# Chance of selling noise, and of passing a candidate over for bad luck of a group (both one-sided);
+# and of turning down the choice for the latter (two-sided, as the report prints it).
+SIGNIFICANT = 0.05
 
 
 @dataclass
@@ -26,21 +28,29 @@ class Choice:
     seen: np.ndarray
     sign: float
     generalise: bool
+    weights: np.ndarray | None = None  # of the queries
 
     def pick(self, who: np.ndarray) -> int:
         """The best mean of those that harm no group; 0 stands for the vectors as they are."""
         raw = self.tried[0].values
         counted = who & ~np.isnan(raw)
-        decisive = counted & ~self.seen if self.generalise else counted
+        decisive = self._decisive(who)
         gains = [self.sign * (t.values - raw) for t in self.tried]
         groups = (counted & self.seen, counted & ~self.seen)
         fit = [
             number
             for number, gain in enumerate(gains)
-            if decisive.any() and np.mean(gain[decisive]) > 0
+            if decisive.any() and self._mean(gain, decisive) > 0
             and not any(_harmed(gain[group]) for group in groups)
         ]  # fmt: skip
-        return max(fit, key=lambda number: np.mean(gains[number][decisive]), default=0)
+        return max(fit, key=lambda number: self._mean(gains[number], decisive), default=0)
+
+    def _decisive(self, who: np.ndarray) -> np.ndarray:
+        counted = who & ~np.isnan(self.tried[0].values)
+        return counted & ~self.seen if self.generalise else counted
+
+    def _mean(self, gains: np.ndarray, who: np.ndarray) -> float:
+        return float(np.average(gains[who], weights=_at(self.weights, who)))
 
     def of_all(self) -> str:
         """The name of what all queries together pick."""
@@ -48,13 +58,19 @@ class Choice:
 
     def is_clear(self) -> bool:
         """Whether what all pick is ahead of everything else by more than a standard error."""
-        picked = self.pick(np.ones(self.seen.size, dtype=bool))
+        everyone = np.ones(self.seen.size, dtype=bool)
+        picked, decisive = self.pick(everyone), self._decisive(everyone)
         for number, other in enumerate(self.tried):
             ahead = self.sign * (self.tried[picked].values - other.values)
-            ahead = ahead[~np.isnan(ahead)]
-            if number != picked and np.mean(ahead) <= np.std(ahead) / np.sqrt(ahead.size):
+            error = np.std(ahead[decisive]) / np.sqrt(decisive.sum())
+            if number != picked and self._mean(ahead, decisive) <= error:
                 return False
         return True
+
+
+def _at(weights: np.ndarray | None, who: np.ndarray) -> np.ndarray | None:
+    """Weights of some of the queries, or none if they are all zero."""
+    return None if weights is None or not weights[who].any() else weights[who]
 
 
 def _harmed(gains: np.ndarray) -> bool:
@@ -126,7 +142,8 @@ def _verdict(
     if report.chosen == AS_IS:
         return "Nothing tried ranks better than the vectors as they are: keep them."
     gain, chance = sign * found.difference[name], found.p_value[name] / 2
-    if gain <= 0 or chance >= level:  # one-sided: a loss sells nothing
+    chance = chance if gain > 0 else 1 - chance
+    if chance >= level:
         return (
             f"Nothing is better beyond chance (one-sided p = {chance:.3g}, asked for is "
             f"{level:.3g}): keep the vectors as they are, or judge more queries."

@@ -24,14 +24,21 @@ def enough_unjudged(n_queries: int) -> int:
 def narrowed(X: Any, relevance: Relevance, queries: Any) -> tuple[Any, Relevance]:
     """All judged items and the nearest of the others, with the judgments of these.
 
-    Nothing is left out if the queries are items themselves.
+    Nothing is left out if the queries are items themselves, nor if items differ in length: what is
+    near then depends on whether a metric goes by distances or by inner products.
     """
     judged, most = np.unique(relevance.items), enough_unjudged(relevance.n_queries)
-    if queries is None or judged.size + most >= relevance.n_items:
+    all_count = judged.size + most >= relevance.n_items
+    if all_count or queries is None or (relevance.own_items >= 0).any() or not _of_one_length(X):
         return X, relevance
     others = nearest_items(Index(X), queries, judged, most)
     items = np.sort(np.concatenate((judged, others)))
     return X[items], relevance._take_items(items)
+
+
+def _of_one_length(X: Any) -> bool:
+    squares = np.einsum("ij,ij->i", X, X)
+    return bool(np.allclose(squares, squares.mean(), rtol=0.02))
 
 
 def nearest_items(index: Index, queries: Any, but: np.ndarray, most: int) -> np.ndarray:

@@ -46,13 +46,16 @@ class Trial:
         Judgments of all queries.
     measure : str
         What to judge by.
+    at_once : int, optional
+        Fits at a time, of data that fill the memory; one for each core by default.
     """
 
     def __init__(
         self, splits: Sequence[Split], tests: Sequence[np.ndarray], relevance: Relevance,
-        measure: str,
+        measure: str, at_once: int | None = None,
     ) -> None:  # fmt: skip
         self.splits, self.tests, self.relevance, self.measure = splits, tests, relevance, measure
+        self.at_once = at_once
         _, depth = parse_measure(measure)
         self._step = _FoldStep(splits, measure, depth or None)
         self._found: dict[str, dict[int, _Judged]] = {}
@@ -77,7 +80,7 @@ class Trial:
 
     def _judged(self, todo: Sequence[tuple[int, int]], models: Any) -> Iterator[_Judged]:
         if len(todo) > 1 or current().remote:
-            yield from current().each(self._step, todo, models)
+            yield from current().each(self._step, todo, models, at_once=self.at_once)
         else:  # with all threads to itself
             yield from (self._step.local_step(task, models) for task in todo)
 
@@ -124,10 +127,18 @@ class _FoldStep:
             if fold not in self._narrow:
                 self._narrow[fold] = narrowed(split.X, split.relevance, split.queries)
             metric = learned(clone(model), *self._narrow[fold], split.queries)
-        k = None if self.depth is None else min(max(self.depth, LISTED), len(split.X))
-        ranking = Index(split.X, metric).rank(split.points, k)
+        ranking = self._ranked(Index(split.X, metric), split)
         values = evaluate(ranking, split.judged, self.measure).values[self.measure]
         return _Judged(values, ranking.top(LISTED), time.perf_counter() - begin)
+
+    def _ranked(self, index: Index, split: Split) -> Ranking:
+        """The lists of the held-out queries, as deep as the measure looks; of judged items only if
+        the others do not count."""
+        if not split.judged.counts_background:
+            table = split.judged.judged_lists()
+            return index.rerank(split.points, np.split(table.indices, table.indptr[1:-1]))
+        k = None if self.depth is None else min(max(self.depth, LISTED), len(split.X))
+        return index.rank(split.points, k)
 
 
 def learned(model: BaseRanker, X: Any, relevance: Relevance, queries: Any) -> EmbeddingMetric:

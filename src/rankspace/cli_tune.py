@@ -29,7 +29,9 @@ def add_tune(verbs: Any) -> None:
         help=f"what to try, of {', '.join(METHODS)}; by default what suits the size",
     )  # fmt: skip
     parser.add_argument(
-        "--exhaustive", action="store_true", help="try them all, though less would do"
+        "--exhaustive",
+        action="store_true",
+        help="try all of them on all folds, though less would do",
     )
     parser.add_argument("--measure", default="ndcg-linear@10", help="what to choose by")
     parser.add_argument(

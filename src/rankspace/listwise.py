@@ -190,7 +190,7 @@ class ListwiseMap(BaseRanker):
         """The one given, or the one of least loss with the vectors as they are."""
         if self.temperature is not None:
             return float(self.temperature)
-        few = loss.thinned(MOST_QUERIES)
+        few = loss.thinned(min(MOST_QUERIES, max(1, self.max_memory * 2**15 // len(loss.X))))
         everyone = np.arange(few.relevance.n_queries)
         distances, states = few.unmapped(everyone), few.states(everyone)
 

@@ -21,7 +21,7 @@ EXTREMES = 3  # queries of each kind that the page shows
 
 @dataclass(frozen=True, eq=False)
 class Tried:
-    """One candidate: the measure of every held-out query, the seconds it took, and its lists."""
+    """One candidate: the measure of every held-out query, the seconds of its folds, its lists."""
 
     name: str
     values: np.ndarray

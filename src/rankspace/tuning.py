@@ -85,7 +85,7 @@ def tune(
 
     Listwise maps come first, of many queries on one fold, with weaker pulls to the identity as long
     as the weakest is clearly ahead; other folds and methods follow only if nothing was better
-    beyond chance. All looks together sell noise in one case of twenty at most.
+    beyond chance. The looks share the level of 5 %, one-sided, at which noise may be sold.
 
     Parameters
     ----------
@@ -100,14 +100,15 @@ def tune(
     dev : array-like of int, optional
         Numbers of the queries to judge by, in place of folds; the others are learned from.
     n_folds : int, optional
-        Folds of the queries, all of which are judged. By default 5; 3 of large data and of 600
-        queries or more, which are enough to look at the first fold alone before the others.
+        Folds of the queries, all of which are judged. By default 5, or 3 if the data are large or
+        there are 600 queries or more. With so many, or 300 of large data, the first fold may be
+        enough.
     methods : sequence of {"listwise", "diagonal", "frml", "mlr"}, optional
         What may be tried beside the vectors as they are. By default what suits the size: listwise
         maps only of large data, and a diagonal too of more than 128 features, for which steps of
         FRML and MLR take long.
     exhaustive : bool, default=False
-        Try all methods on all folds, though less would do.
+        Try all that may be tried on all folds, though less would do.
     generalise : bool, default=False
         Choose by the queries with new relevant items only.
     budget : float, optional
@@ -144,7 +145,8 @@ def tune(
     usual = 3 if large or many else 5
     folds = _folds(kept, dev, usual if n_folds is None else n_folds, seed)
     splits = [hold_out(X, relevance, queries, train, test) for train, test in folds]
-    trial = Trial(splits, [test for _, test in folds], relevance, measure)
+    at_once = 2 if large else None
+    trial = Trial(splits, [test for _, test in folds], relevance, measure, at_once)
     gain = parse_measure(measure)[0].gain
     every = candidates(relevance.n_queries, len(X), X.shape[1], seed, gain)
     wanted = suited(relevance.n_queries, *X.shape) if methods is None else methods
@@ -216,6 +218,7 @@ class _Search:
     progress: Callable[[str, float], Any]
     built: dict[str, Candidate] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
+    leader: str = ""  # of the look before, which goes first if time is short
 
     def __post_init__(self) -> None:
         trial = self.trial
@@ -227,6 +230,9 @@ class _Search:
         for number, look in enumerate(looks):
             self._try(look, number / len(looks), (number + 1) / len(looks))
             later = looks[number + 1 :]
+            if number and len(self.trial.tried(look.folds)) == 1:  # time for nothing but the start
+                look = looks[number - 1]
+                spent, later = spent - look.level, ()
             ends = not later or not self._has_time(later[0].folds)
             report = self._judge(look.folds, SIGNIFICANT - spent if ends else look.level)
             if report.chosen != AS_IS:
@@ -235,17 +241,19 @@ class _Search:
                 self.skipped += [c.name for other in later for c in other.candidates]
                 break
             spent += look.level
+            self.leader = self._choice(look.folds).of_all()
         done = {tried.name for tried in report.tried}
         return replace(report, skipped=[n for n in dict.fromkeys(self.skipped) if n not in done])
 
     def _try(self, look: _Look, start: float, end: float) -> None:
         """All candidates of a look and those before, then weaker pulls while they clearly help."""
         todo = list({c.name: c for c in (*self.built.values(), *look.candidates)}.values())
+        todo.sort(key=lambda candidate: candidate.name != self.leader)
         list(self.trial.run([None], look.folds))
-        at_once = len(todo) if self.clock.budget is None else 1
-        for first in range(0, len(todo), max(1, at_once)):
-            share = start + (end - start) * first / len(todo)
-            if not self._run(todo[first : first + at_once], look.folds, share, end):
+        at_once = max(1, len(todo) if self.clock.budget is None else 1)
+        for first in range(0, len(todo), at_once):
+            shares = [start + (end - start) * n / len(todo) for n in (first, first + at_once)]
+            if not self._run(todo[first : first + at_once], look.folds, *shares):
                 self.skipped += [c.name for c in todo[first:]]
                 return
         while weaker := self._weaker(look.folds):
@@ -278,7 +286,7 @@ class _Search:
 
     def _choice(self, folds: Sequence[int]) -> Choice:
         tried, sign = self.trial.tried(folds), sign_of(self.trial.measure)
-        return Choice(tried, self.seen, sign, self.generalise)
+        return Choice(tried, self.seen, sign, self.generalise, self.trial.relevance.weights)
 
     def _judge(self, folds: Sequence[int], level: float) -> TuneReport:
         parts = [self.trial.tests[fold] for fold in folds]
