@@ -4,12 +4,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.optimize import check_grad
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rankspace import BilinearMetric, Euclidean, Index, ListwiseMap, Relevance, evaluate
+from rankspace._scaling import partly_white
 from rankspace._solvers.pair_loss import Grouped, Listwise, PairLoss
 from rankspace.listwise import SIDES
 
@@ -44,13 +47,12 @@ def plain_loss(X, Q, relevance, L, temperature, side):
         for i in taking_part:
             if side == "both":
                 far[i] = np.sum((L @ (Q[q] - X[i])) ** 2) / temperature
-            elif side == "each":
-                far[i] = np.sum((L[0] @ Q[q] - L[1] @ X[i]) ** 2) / temperature
             else:
                 far[i] = -2 * (L @ Q[q]) @ X[i] / temperature
         log_total = np.log(sum(np.exp(-value) for value in far.values()))
         share = sum(gains.values())
-        total += sum(gain / share * (far[i] + log_total) for i, gain in gains.items())
+        for i, gain in gains.items():
+            total += gain / share * (np.log(gain / share) + far[i] + log_total)
     return total / relevance.n_queries
 
 
@@ -64,14 +66,13 @@ def test_loss_is_that_of_plain_loops_and_its_gradient_of_differences(kind, side)
     Q = Q[: relevance.n_queries]
     loss = SIDES[side](X, Q, relevance, 64)
     rows = Listwise(relevance, [0.7, 0.2])
-    shape = (2, 3, 3) if side == "each" else (3, 3)
-    L = np.eye(3) + 0.3 * np.random.default_rng(1).normal(size=shape)
+    L = np.eye(3) + 0.3 * np.random.default_rng(1).normal(size=(3, 3))
     value, _ = loss.value_and_gradient(L, rows)
     expected = np.mean([plain_loss(X, Q, relevance, L, t, side) for t in (0.7, 0.2)])
     assert value == pytest.approx(expected, rel=1e-12)
 
     def part(which):
-        return lambda v: np.ravel(loss.value_and_gradient(v.reshape(shape), rows)[which])
+        return lambda v: np.ravel(loss.value_and_gradient(v.reshape(3, 3), rows)[which])
 
     error = check_grad(lambda v: part(0)(v)[0], part(1), L.ravel())
     assert error < 1e-5 * np.linalg.norm(part(1)(L.ravel()))
@@ -100,37 +101,88 @@ def test_it_finds_a_planted_metric_on_queries_it_has_not_seen():
 
 def test_a_map_of_the_queries_leaves_items_alone():
     X, Q, relevance = planted()
-    X, Q = (points / np.linalg.norm(points, axis=1, keepdims=True) for points in (X, Q))
-    model = ListwiseMap(side="query").fit(X, relevance, queries=Q)
+    X, Q = unit(X, Q)
+    model = ListwiseMap(side="query", whiten=0.0).fit(X, relevance, queries=Q)
     assert isinstance(model.metric_, BilinearMetric)
     np.testing.assert_array_equal(model.metric_.embed_items(X), X)
     raw = evaluate(Index(X).rank(Q), relevance, "map").means["map"]
     assert held_out_map(model, X, Q, relevance) > raw
     assert not hasattr(model, "transform")
-    still = ListwiseMap(1e9, side="query").fit(X, relevance, queries=Q)
+    still = ListwiseMap(1e9, side="query", whiten=0.0).fit(X, relevance, queries=Q)
     assert held_out_map(still, X, Q, relevance) == pytest.approx(raw)
 
 
-def test_each_side_has_its_map_and_both_are_about_the_mean():
+def unit(*arrays):
+    return [points / np.linalg.norm(points, axis=1, keepdims=True) for points in arrays]
+
+
+def test_maps_for_each_side_are_the_mean_of_what_both_sides_and_queries_say():
     X, Q, relevance = planted()
+    X, Q = unit(X, Q)
     train, test = relevance.take_queries(np.arange(40)), relevance.take_queries(np.arange(40, 60))
-    raw = Euclidean().fit(X, train, queries=Q[:40])
     model = ListwiseMap(0.001, side="each").fit(X, train, queries=Q[:40])
-    assert held_out_map(model, X, Q[40:], test) > held_out_map(raw, X, Q[40:], test) + 0.2
-    far = ListwiseMap(0.001, side="each").fit(X + 5, train, queries=Q[:40] + 5)
-    np.testing.assert_allclose(
-        far.metric_.distances(Q + 5, X + 5), model.metric_.distances(Q, X), rtol=1e-2
+    both, query = (
+        ListwiseMap(0.001, side=side, temperature=model.temperature_).fit(X, train, queries=Q[:40])
+        for side in ("both", "query")
     )
+    for part in (both, query):
+        side = part.side
+        np.testing.assert_allclose(model.parts_[side].left, part.metric_.left, atol=1e-8)
+    products = query.metric_.embed_queries(Q) @ X.T
+    expected = (both.metric_.distances(Q, X) ** 2 - 2 * products) / 2
+    found = model.metric_.distances(Q, X) ** 2
+    away = found - expected
+    np.testing.assert_allclose(away, np.broadcast_to(away[:, :1], away.shape), atol=1e-8)
+    raw = Euclidean().fit(X, train, queries=Q[:40])
+    assert held_out_map(model, X, Q[40:], test) > held_out_map(raw, X, Q[40:], test) + 0.2
     single = ListwiseMap(side="each").fit(X.astype("f4"), train, queries=Q[:40].astype("f4"))
     assert single.metric_.distances(Q.astype("f4"), X.astype("f4")).dtype == np.float32
-    left, right = (getattr(model.metric_, side) - np.eye(8) for side in ("left", "right"))
-    assert 0 < np.linalg.norm(right) < np.linalg.norm(left)
+
+
+@given(st.integers(0, 1000), st.floats(0, 1.5), st.integers(3, 30))
+def test_whitening_evens_the_spread_and_keeps_the_total(seed, degree, n):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 5)) @ rng.normal(size=(5, 5))
+    X -= X.mean(axis=0)
+    white = partly_white(X, degree)
+    np.testing.assert_allclose(white, white.T, atol=1e-8)
+    assert np.sum((X @ white) ** 2) == pytest.approx(np.sum(X**2))
+    spreads = np.linalg.eigvalsh(X.T @ X)
+    before, after = ((values + 1e-9).max() / (values + 1e-9).mean() for values in (
+        spreads, np.linalg.eigvalsh(white @ X.T @ X @ white)
+    ))  # fmt: skip
+    assert after <= before * (1 + 1e-6) or degree > 1
+
+
+def test_whitening_by_one_is_the_inverse_root_of_the_covariance():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 4)) * [1.0, 2.0, 3.0, 4.0]
+    X -= X.mean(axis=0)
+    spread = np.cov((X @ partly_white(X, 1.0)).T)
+    # White up to the floor, for directions it leaves apart.
+    np.testing.assert_allclose(spread, np.diag(np.diag(spread)), atol=0.05 * spread.max())
+    assert np.ptp(np.diag(spread)) < 0.2 * np.diag(spread).mean()  # but for the floor
+    np.testing.assert_allclose(partly_white(X, 0.0), np.eye(4), atol=1e-12)
+
+
+def test_without_whitening_a_strong_pull_keeps_the_vectors_and_with_it_the_white_ones():
+    X, Q, relevance = planted()
+    X, Q = X * np.linspace(0.5, 2, 8), Q * np.linspace(0.5, 2, 8)
+    still = ListwiseMap(1e9, whiten=0.0).fit(X, relevance, queries=Q)
+    np.testing.assert_allclose(still.components_, np.eye(8), atol=1e-4)
+    white = partly_white(X - X.mean(axis=0), 0.5)
+    for side in ("both", "query"):
+        model = ListwiseMap(1e9, side=side, whiten=0.5).fit(X, relevance, queries=Q)
+        expected = white if side == "both" else white @ white
+        np.testing.assert_allclose(model.metric_.left, expected, atol=1e-4)
 
 
 def test_a_strong_pull_keeps_the_identity_and_none_lets_go():
     X, Q, relevance = planted()
     away = [
-        np.linalg.norm(ListwiseMap(pull).fit(X, relevance, queries=Q).components_ - np.eye(8))
+        np.linalg.norm(
+            ListwiseMap(pull, whiten=0.0).fit(X, relevance, queries=Q).components_ - np.eye(8)
+        )
         for pull in (1e6, 1.0, 0.01)
     ]
     assert away[0] < 1e-4 < away[1] < away[2]

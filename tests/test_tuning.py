@@ -20,8 +20,9 @@ from rankspace import (
 from rankspace import tuning as module
 from rankspace._candidates import METHODS, Candidate, candidates, suited
 from rankspace._choosing import Choice, judge
+from rankspace._held_out import hold_out
 from rankspace._near_items import narrowed
-from rankspace._trials import AS_IS, Trial, seen_queries
+from rankspace._trials import AS_IS, Trial, names_of, seen_queries
 from rankspace.cli import main
 from rankspace.cli_tune import seconds
 from rankspace.tune_report import Tried
@@ -51,10 +52,10 @@ def planted(seed=0, n=300, n_queries=60, d=6, informative=True):
     return X, Relevance.from_lists(near.tolist(), n_items=n), Q
 
 
-def tried(name, values):
+def tried(name, values, part_of=""):
     """A candidate with made-up values, and no lists."""
     nothing = (np.zeros(0, np.int64), np.zeros(0))
-    return Tried(name, values, 0.0, Ranking.from_pairs([nothing] * len(values), 300))
+    return Tried(name, values, 0.0, Ranking.from_pairs([nothing] * len(values), 300), part_of)
 
 
 def test_a_planted_metric_is_found_and_helps_new_queries():
@@ -146,18 +147,62 @@ def test_candidates_that_harm_a_group_are_passed_over():
     assert Choice(errors, seen, -1.0, False).pick(np.ones(100, dtype=bool)) == 2
 
 
-def test_a_choice_is_clear_a_standard_error_ahead_of_all():
+def test_a_choice_is_clear_two_standard_errors_ahead_of_other_fits():
     noise = np.random.default_rng(0).normal(size=100)
     noise -= noise.mean()  # whose standard error is a tenth of its deviation
     raw, first = np.full(100, 0.5), np.full(100, 0.6)
-    for lead, clear in ((0.5, False), (2.0, True)):
+    for lead, clear in ((1.5, False), (2.5, True)):
         other = first + 0.02 * (noise / noise.std() + 0.1 * lead)
         rivals = [tried(AS_IS, raw), tried("first", first), tried("other", other)]
+        rivals.append(tried("part", other, "other"))
         choice = Choice(rivals, np.zeros(100, dtype=bool), 1.0, False)
         assert choice.of_all() == "other"
         assert choice.is_clear() == clear
-        errors = [tried(t.name, 1 - t.values) for t in rivals]
+        errors = [tried(t.name, 1 - t.values, t.part_of) for t in rivals]
         assert Choice(errors, choice.seen, -1.0, False).is_clear() == clear
+
+
+def test_a_part_is_picked_only_a_standard_error_ahead_or_where_the_whole_harms():
+    noise = np.random.default_rng(0).normal(size=100)
+    noise -= noise.mean()
+    everyone, nobody = np.ones(100, dtype=bool), np.zeros(100, dtype=bool)
+    whole = np.full(100, 0.6)
+    for lead, expected in ((0.5, 1), (1.5, 2)):
+        part = whole + 0.02 * (noise / noise.std() + 0.1 * lead)
+        rivals = [tried(AS_IS, whole - 0.1), tried("whole", whole), tried("part", part, "whole")]
+        assert Choice(rivals, nobody, 1.0, False).pick(everyone) == expected
+    seen = np.arange(100) < 90
+    harmful = tried("whole", np.where(seen, 0.8, 0.4))
+    rivals = [tried(AS_IS, whole - 0.1), harmful, tried("part", whole, "whole")]
+    assert Choice(rivals, seen, 1.0, False).pick(everyone) == 2
+
+
+def test_a_part_that_is_chosen_is_fitted_by_itself(monkeypatch):
+    X, relevance, Q = planted()  # of all lengths, for which inner products do not suit
+    monkeypatch.setattr(module, "candidates", lambda *sizes: candidates(*sizes)[:2])
+    tuned = tune(X, relevance, queries=Q, random_state=0)
+    assert "both sides" in tuned.report.chosen
+    assert isinstance(tuned.metric, LinearMetric)
+    assert {"as they are", tuned.report.chosen} < {t.name for t in tuned.report.tried}
+
+
+def test_parts_of_a_candidate_are_judged_as_if_fitted_by_themselves():
+    X, relevance, Q = planted()
+    X, Q = (points / np.linalg.norm(points, axis=1, keepdims=True) for points in (X, Q))
+    folds = [(np.arange(20, 60), np.arange(20)), (np.arange(40), np.arange(40, 60))]
+    splits = [hold_out(X, relevance, Q, *fold) for fold in folds]
+    whole = candidates(60, 300, 6, 0, "linear")[0]
+    assert set(whole.parts) == {"both", "query"}
+    together, apart = (
+        Trial(splits, [test for _, test in folds], relevance, MEASURE) for _ in range(2)
+    )
+    assert list(together.run([whole], [0, 1])) == [whole.name]
+    list(apart.run(list(whole.parts.values()), [0, 1]))
+    found = {t.name: t for t in together.tried([0, 1])}
+    assert found[whole.name].part_of == ""
+    for other in apart.tried([0, 1]):
+        assert found[other.name].part_of == whole.name
+        np.testing.assert_allclose(found[other.name].values, other.values, atol=0.02)
 
 
 def test_harm_to_a_small_group_must_be_beyond_chance():
@@ -371,13 +416,13 @@ def test_items_that_do_not_count_stand_in_no_list():
 
 def test_what_is_learned_from_is_judged_or_near():
     rng = np.random.default_rng(0)
-    X, Q = rng.normal(size=(1500, 8)), rng.normal(size=(20, 8))
+    X, Q = rng.normal(size=(2500, 8)), rng.normal(size=(20, 8))
     near = np.argsort(((Q[:, None] - X) ** 2).sum(axis=2), axis=1)[:, 5:8]
-    relevance = Relevance.from_lists(near.tolist(), n_items=1500)
+    relevance = Relevance.from_lists(near.tolist(), n_items=2500)
     assert narrowed(X, relevance, Q) == (X, relevance)  # for lengths differ
     X, Q = (points / np.linalg.norm(points, axis=1, keepdims=True) for points in (X, Q))
     few, part = narrowed(X, relevance, Q)
-    assert np.unique(near).size < len(few) <= np.unique(near).size + 500
+    assert np.unique(near).size < len(few) <= np.unique(near).size + 1000
     assert part.n_items == len(few)
     for q in range(20):
         np.testing.assert_array_equal(few[part.relevant(q)], X[relevance.relevant(q)])
@@ -429,10 +474,8 @@ def test_candidates_suit_the_size(sizes, expected):
     found = candidates(*sizes, 0, "linear")
     assert len({c.name for c in found}) == len(found)
     assert {c.method for c in found} == set(METHODS)
-    names = " ".join(c.name for c in found)
-    assert "both sides" in names
-    assert "queries only" in names
-    assert ("for each side" in names) == (sizes[1] < 100_000)
+    names = " ".join(name for c in found for name in names_of(c))
+    assert all(where in names for where in ("both sides", "queries only", "for each side"))
     assert suited(*sizes) == expected
 
 

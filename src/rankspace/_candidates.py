@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from ._base import BaseRanker
 from .frml import FRML
-from .listwise import TOTAL_PULL, ListwiseMap
+from .listwise import SIDES, TOTAL_PULL, ListwiseMap
 from .mlr import MLR
 from .mlr_path import MLRCV
 
 METHODS = ("listwise", "diagonal", "frml", "mlr")
 PULLS = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01)  # in units of the default
 WHERE = {"each": "a map for each side", "query": "queries only", "both": "both sides"}
-FIRST = ((3.0, "each"), (1.0, "each"), (3.0, "query"), (3.0, "both"))
-FIRST_OF_LARGE = ((1.0, "query"), (1.0, "both"), (3.0, "query"))  # two maps would take too long
+FIRST = (3.0, 1.0)
 RANKS = (32, 128)
 WIDE = 128  # features, above which a step of FRML or MLR takes long
 LARGE = 2e11  # flops of one pass over all queries and items, above which little is tried
 
 
 class Candidate(NamedTuple):
-    """A learner by name, built anew for each fit, the method it is of, and a less careful one."""
+    """A learner by name, built anew for each fit, the method it is of, and a less careful one.
+
+    ``parts`` are candidates whose metrics come with its fit, by their names in ``parts_``.
+    """
 
     name: str
     build: Callable[[], BaseRanker]
     method: str = "listwise"
     weaker: Callable[[], Candidate | None] | None = None
+    parts: Mapping[str, Candidate] = MappingProxyType({})
 
 
 def candidates(
@@ -37,16 +41,17 @@ def candidates(
     large = is_large(n_queries, n_items, n_features)
     most = 5000 if large else 20_000
 
-    def listwise(factor: float, side: str) -> Candidate:
+    def listwise(factor: float, side: str = "each") -> Candidate:
         pull = float(f"{factor * TOTAL_PULL / n_queries:.2g}")
+        parts = {part: listwise(factor, part) for part in SIDES} if side == "each" else {}
         return Candidate(
             f"listwise map, {WHERE[side]}, pull {pull:g}",
             lambda: ListwiseMap(pull, side=side, gain=gain, max_items=most, random_state=seed),
-            weaker=lambda: next((listwise(f, side) for f in PULLS if f < factor), None),
+            weaker=lambda: next((listwise(f) for f in PULLS if f < factor), None),
+            parts=parts,
         )
 
-    maps = [listwise(*way) for way in (FIRST_OF_LARGE if large else FIRST)]
-    return [*maps, *_others(n_features, seed)]
+    return [*map(listwise, FIRST), *_others(n_features, seed)]
 
 
 def suited(n_queries: int, n_items: int, n_features: int) -> tuple[str, ...]:

@@ -31,7 +31,10 @@ class Choice:
     weights: np.ndarray | None = None  # of the queries
 
     def pick(self, who: np.ndarray) -> int:
-        """The best mean of those that harm no group; 0 stands for the vectors as they are."""
+        """The best mean of those that harm no group; 0 stands for the vectors as they are.
+
+        A part of another is picked only if it is ahead by more than a standard error.
+        """
         raw = self.tried[0].values
         counted = who & ~np.isnan(raw)
         decisive = self._decisive(who)
@@ -43,7 +46,21 @@ class Choice:
             if decisive.any() and self._mean(gain, decisive) > 0
             and not any(_harmed(gain[group]) for group in groups)
         ]  # fmt: skip
-        return max(fit, key=lambda number: self._mean(gains[number], decisive), default=0)
+
+        def best(some: list[int], otherwise: int) -> int:
+            means = {number: self._mean(gains[number], decisive) for number in some}
+            return max(means, key=means.__getitem__, default=otherwise)
+
+        whole = best([number for number in fit if not self.tried[number].part_of], 0)
+        parts = [number for number in fit if self.tried[number].part_of]
+        if whole:
+            parts = [part for part in parts if self._is_ahead(part, whole, decisive, 1)]
+        return best(parts, whole)
+
+    def _is_ahead(self, one: int, other: int, who: np.ndarray, errors: float) -> bool:
+        """Whether one is better than another by more than so many standard errors."""
+        ahead = self.sign * (self.tried[one].values - self.tried[other].values)
+        return self._mean(ahead, who) > errors * np.std(ahead[who]) / np.sqrt(who.sum())
 
     def _decisive(self, who: np.ndarray) -> np.ndarray:
         counted = who & ~np.isnan(self.tried[0].values)
@@ -57,15 +74,14 @@ class Choice:
         return self.tried[self.pick(np.ones(self.seen.size, dtype=bool))].name
 
     def is_clear(self) -> bool:
-        """Whether what all pick is ahead of everything else by more than a standard error."""
+        """Whether what all pick is ahead of all other fits by more than two standard errors."""
         everyone = np.ones(self.seen.size, dtype=bool)
-        picked, decisive = self.pick(everyone), self._decisive(everyone)
-        for number, other in enumerate(self.tried):
-            ahead = self.sign * (self.tried[picked].values - other.values)
-            error = np.std(ahead[decisive]) / np.sqrt(decisive.sum())
-            if number != picked and self._mean(ahead, decisive) <= error:
-                return False
-        return True
+        picked = self.pick(everyone)
+        return all(
+            self._is_ahead(picked, number, self._decisive(everyone), 2)
+            for number, other in enumerate(self.tried)
+            if other.fit != self.tried[picked].fit
+        )
 
 
 def _at(weights: np.ndarray | None, who: np.ndarray) -> np.ndarray | None:

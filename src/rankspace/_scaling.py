@@ -13,6 +13,8 @@ from .relevance import Relevance
 
 BLOCK = 4096  # rows; fixed, for sums and products round by it
 SPREAD = 4096  # rows that settle the point which moments are taken from
+MOST_ROWS = 16_384  # that settle the spread in all directions
+FLOOR = 0.02  # of the mean spread, added to that of each direction
 
 
 class Scaled(NamedTuple):
@@ -111,6 +113,16 @@ def in_blocks(X: np.ndarray, components: np.ndarray) -> np.ndarray:
     for _ in in_threads(work, row_slices(len(X)), ahead=8):
         pass
     return found
+
+
+def partly_white(X: np.ndarray, degree: float) -> np.ndarray:
+    """A map that evens the spread of centred rows, wholly with degree 1; the total stays."""
+    some = X[np.unique(np.linspace(0, len(X) - 1, min(len(X), MOST_ROWS)).astype(int))]
+    spreads, directions = np.linalg.eigh((some.T @ some).astype(np.float64))
+    spreads = np.maximum(spreads, 0)
+    stretch = (spreads + FLOOR * spreads.mean()) ** (-degree / 2)
+    stretch *= np.sqrt(spreads.sum() / (spreads @ stretch**2))
+    return (directions * stretch) @ directions.T
 
 
 # ---------------------------------------------------------------------- sums over rows

@@ -59,26 +59,30 @@ class Trial:
         _, depth = parse_measure(measure)
         self._step = _FoldStep(splits, measure, depth or None)
         self._found: dict[str, dict[int, _Judged]] = {}
+        self._whole: dict[str, str] = {}  # of parts
 
     def run(self, candidates: Sequence[Candidate | None], folds: Sequence[int]) -> Iterator[str]:
         """Candidates, or the vectors as they are, on the folds where they were not judged yet.
 
         Several at once, on a cluster or in threads. Yields the name of each when it is done.
         """
-        names = [AS_IS if candidate is None else candidate.name for candidate in candidates]
+        names = [names_of(candidate) for candidate in candidates]
         models = [None if candidate is None else candidate.build() for candidate in candidates]
+        for name, *parts in names:
+            self._whole.update((part, name) for part in parts)
         todo = [
             (number, fold)
-            for number, name in enumerate(names)
+            for number, (name, *_) in enumerate(names)
             for fold in folds
             if fold not in self._found.setdefault(name, {})
         ]
         for (number, fold), judged in zip(todo, self._judged(todo, models), strict=True):
-            self._found[names[number]][fold] = judged
+            for name, found in zip(names[number], judged, strict=True):
+                self._found.setdefault(name, {})[fold] = found
             if fold == folds[-1]:
-                yield names[number]
+                yield names[number][0]
 
-    def _judged(self, todo: Sequence[tuple[int, int]], models: Any) -> Iterator[_Judged]:
+    def _judged(self, todo: Sequence[tuple[int, int]], models: Any) -> Iterator[list[_Judged]]:
         if len(todo) > 1 or current().remote:
             yield from current().each(self._step, todo, models, at_once=self.at_once)
         else:  # with all threads to itself
@@ -101,7 +105,8 @@ class Trial:
             for query, (items, distances) in zip(self.tests[fold], judged.lists, strict=True):
                 lists[query] = (items if rows is None else rows[items], distances)
         top = Ranking.from_pairs(lists, self.relevance.n_items)
-        return Tried(name, values, sum(self._found[name][fold].seconds for fold in folds), top)
+        seconds = sum(self._found[name][fold].seconds for fold in folds)
+        return Tried(name, values, seconds, top, self._whole.get(name, ""))
 
     def longest(self, folds: Sequence[int]) -> float:
         """Seconds that so many folds may take, by the slowest of those tried."""
@@ -119,14 +124,27 @@ class _FoldStep:
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_narrow": {}}
 
-    def local_step(self, task: tuple[int, int], models: Sequence[BaseRanker | None]) -> _Judged:
-        """Scores of the held-out queries of a fold under a model, and the top of their lists."""
+    def local_step(
+        self, task: tuple[int, int], models: Sequence[BaseRanker | None]
+    ) -> list[_Judged]:
+        """What a model gives on a fold, and what its parts give, if it has some."""
         begin, (number, fold) = time.perf_counter(), task
-        split, model, metric = self.splits[fold], models[number], None
-        if model is not None:
+        metrics: list[EmbeddingMetric | None] = [None]
+        if (model := models[number]) is not None:
+            split = self.splits[fold]
             if fold not in self._narrow:
                 self._narrow[fold] = narrowed(split.X, split.relevance, split.queries)
-            metric = learned(clone(model), *self._narrow[fold], split.queries)
+            model = clone(model)
+            metrics = [learned(model, *self._narrow[fold], split.queries)]
+            metrics += getattr(model, "parts_", {}).values()
+        found = []
+        for metric in metrics:
+            found.append(self._scored(metric, self.splits[fold], begin))
+            begin = time.perf_counter()
+        return found
+
+    def _scored(self, metric: EmbeddingMetric | None, split: Split, begin: float) -> _Judged:
+        """Scores of the held-out queries under a metric, and the top of their lists."""
         ranking = self._ranked(Index(split.X, metric), split)
         values = evaluate(ranking, split.judged, self.measure).values[self.measure]
         return _Judged(values, ranking.top(LISTED), time.perf_counter() - begin)
@@ -139,6 +157,13 @@ class _FoldStep:
             return index.rerank(split.points, np.split(table.indices, table.indptr[1:-1]))
         k = None if self.depth is None else min(max(self.depth, LISTED), len(split.X))
         return index.rank(split.points, k)
+
+
+def names_of(candidate: Candidate | None) -> list[str]:
+    """The names of a candidate and its parts, or that of the vectors as they are."""
+    if candidate is None:
+        return [AS_IS]
+    return [candidate.name, *(part.name for part in candidate.parts.values())]
 
 
 def learned(model: BaseRanker, X: Any, relevance: Relevance, queries: Any) -> EmbeddingMetric:

@@ -15,17 +15,14 @@ from sklearn.utils import check_random_state, check_scalar
 from ._base import BaseRanker
 from ._choices import check_choice
 from ._near_items import enough_unjudged, nearest_items
-from ._scaling import Scaled, scale_data
-from ._solvers.pair_loss import GAINS, Grouped, Listwise, PairLoss, QueryLoss, TwoMapLoss
+from ._scaling import Scaled, in_blocks, partly_white, scale_data
+from ._solvers.pair_loss import GAINS, Grouped, Listwise, Minimum, PairLoss, QueryLoss
 from .metric import BilinearMetric, EmbeddingMetric, LinearMetric
 from .relevance import Relevance
 from .search import Index
 from .two_map_metric import TwoMapMetric
 
-SIDES = {"both": PairLoss, "query": QueryLoss, "each": TwoMapLoss}
-# Pull of the items' map over that of the queries'. With 1, held-out training queries of SciFact and
-# NFCorpus whose relevant documents were new lost (180 queries to learn from); with 4 they did not.
-ITEM_PULL = 4.0
+SIDES = {"both": PairLoss, "query": QueryLoss}
 MOST_QUERIES = 200  # that settle the temperature
 # Pull times the number of queries that suits held-out queries in the training parts of Cranfield
 # (144 queries, best pull 0.03 to 0.1), SciFact (648, 0.003 to 0.01) and NFCorpus (2,051, 0.003).
@@ -35,10 +32,11 @@ TOTAL_PULL = 8.0
 class ListwiseMap(BaseRanker):
     """A map near the identity that makes relevant items likely neighbours of their query.
 
-    Minimises the cross entropy of softmax neighbours, ``p(x | q)`` in proportion to
-    ``exp(-|L q - L x|^2 / temperature)``, against the relevant items in proportion to their gain,
-    plus ``pull |L - I|^2``. The loss is smooth: no pairs are sampled, and L-BFGS needs no step
-    size. For embeddings that are good already, few judgments suffice.
+    Minimises the divergence of softmax neighbours, ``p(x | q)`` in proportion to
+    ``exp(-|L q - L x|^2 / temperature)``, from the relevant items in proportion to their gain,
+    plus ``pull |L - I|^2``, where directions of large spread were made a little shorter before.
+    The loss is smooth: no pairs are sampled, and L-BFGS needs no step size. For embeddings that
+    are good already, few judgments suffice.
 
     Parameters
     ----------
@@ -48,8 +46,11 @@ class ListwiseMap(BaseRanker):
     side : {"both", "query", "each"}, default="both"
         Map queries and items alike, or queries only: then items stay as they are, and are ranked by
         their inner product with the mapped query, which for vectors of unit length is the cosine
-        up to a factor. Or map each by a map of its own, that of the items being pulled to the
-        identity four times as strongly.
+        up to a factor. Or learn both, and take the mean of their squared distances: that is a map
+        for each side, and errs less than either.
+    whiten : float, default=0.2
+        How far the items are brought to equal spread in all directions before: not at all (0),
+        until they are white (1), or beyond. Needs no judgments, so it holds for new items too.
     temperature : float, optional
         In units of the mean squared distance of two items; by default the one under which the
         vectors as they are have the least loss.
@@ -58,8 +59,8 @@ class ListwiseMap(BaseRanker):
         losses is taken.
     gain : {"exponential", "linear", "binary"}, default="exponential"
         What a relevant item counts: ``2^grade - 1``, its grade, or 1.
-    tol : float, default=1e-3
-        Stop when the loss falls by less than this share of itself.
+    tol : float, default=3e-3
+        Stop when a step lowers the loss by no more than this share of it.
     max_iter : int, default=100
         Steps of L-BFGS at most.
     max_unjudged : int, optional
@@ -80,6 +81,8 @@ class ListwiseMap(BaseRanker):
         The learned map of both sides, of the queries only, or of each.
     components_ : ndarray of shape (n_features, n_features)
         L, if it maps both sides.
+    parts_ : dict of str to metric
+        The maps of "both" and "query", if ``side="each"``, for which the following are of both.
     pull_, temperature_ : float
         The pull, and the temperature before it is divided.
     loss_ : float
@@ -110,10 +113,11 @@ class ListwiseMap(BaseRanker):
         pull: float | None = None,
         *,
         side: str = "both",
+        whiten: float = 0.2,
         temperature: float | None = None,
         sharpness: float | Sequence[float] = (1.0, 2.0),
         gain: str = "exponential",
-        tol: float = 1e-3,
+        tol: float = 3e-3,
         max_iter: int = 100,
         max_unjudged: int | None = None,
         max_items: int = 20_000,
@@ -122,6 +126,7 @@ class ListwiseMap(BaseRanker):
     ) -> None:
         self.pull = pull
         self.side = side
+        self.whiten = whiten
         self.temperature = temperature
         self.sharpness = sharpness
         self.gain = gain
@@ -143,48 +148,83 @@ class ListwiseMap(BaseRanker):
         if queries is None:
             X, relevance = self._fewer_rows(X, relevance)
         data = scale_data(X, relevance, queries)
-        if self.side == "query":
-            points = X[relevance.own_items] if queries is None else queries
-            data = data._replace(Q=(points / data.scale).astype(X.dtype))
+        white = partly_white(data.X, self.whiten)
+        data = data._replace(
+            X=in_blocks(data.X, white), Q=in_blocks(data.Q, white),
+            mean=white @ (data.mean / data.scale),
+        )  # fmt: skip
         groups = self._groups(relevance, X, queries)
-        losses = [self._loss(data, relevance, *group) for group in groups]
         self.pull_ = TOTAL_PULL / relevance.n_queries if self.pull is None else float(self.pull)
-        start, pull = np.eye(X.shape[1]), np.array(self.pull_)
+        sides = tuple(SIDES) if self.side == "each" else (self.side,)
+        losses = {
+            side: [self._loss(side, data, relevance, *group) for group in groups] for side in sides
+        }
+        self.temperature_ = self._temperature(losses[sides[0]][0])
+        found = {side: self._search(losses[side]) for side in sides}
+        self._note(list(found.values()))
+        maps = {side: minimum.components for side, minimum in found.items()}
+        metrics = self._metrics(maps, white, X.dtype)
         if self.side == "each":
-            start, pull = np.stack((start, start)), self.pull_ * np.array([[[1.0]], [[ITEM_PULL]]])
-        self.temperature_ = self._temperature(losses[0])
+            self.parts_ = {side: metrics[side] for side in sides}
+        return metrics[self.side]
+
+    def _search(self, losses: Sequence[PairLoss]) -> Minimum:
+        """The map of least loss."""
         temperatures = self.temperature_ / np.atleast_1d(self.sharpness)
         rows = [Listwise(loss.relevance, temperatures.tolist(), self.gain) for loss in losses]
-        found = Grouped(losses).minimise(
-            rows, start, tol=self.tol, max_iter=self.max_iter, pull=pull
-        )
-        if not found.converged:
+        return Grouped(losses).minimise(
+            rows, np.eye(losses[0].X.shape[1]), tol=self.tol, max_iter=self.max_iter,
+            pull=self.pull_,
+        )  # fmt: skip
+
+    def _note(self, found: Sequence[Minimum]) -> None:
+        """How the searches went."""
+        if not all(minimum.converged for minimum in found):
             warnings.warn(
                 f"ListwiseMap stopped after {self.max_iter} steps while its loss still fell by "
                 f"more than tol={self.tol} of itself. Raise max_iter, tol or pull.",
-                ConvergenceWarning, stacklevel=3,
+                ConvergenceWarning, stacklevel=4,
             )  # fmt: skip
-        self.loss_, self.history_, self.n_iter_ = found.loss, found.losses, len(found.losses)
-        return self._metric(found.components.astype(X.dtype), data.mean)
+        self.loss_ = sum(minimum.loss for minimum in found)
+        self.history_ = [loss for minimum in found for loss in minimum.losses]
+        self.n_iter_ = len(self.history_)
 
     def _loss(
-        self, data: Scaled, relevance: Relevance, queries: np.ndarray, items: np.ndarray | None
-    ) -> PairLoss:
+        self, side: str, data: Scaled, relevance: Relevance, queries: np.ndarray,
+        items: np.ndarray | None,
+    ) -> PairLoss:  # fmt: skip
         """The loss of some queries, over some or all of the items."""
-        kind = SIDES[self.side]
+        if side == "query":  # a product with the queries, so these count from where zero is
+            data = data._replace(Q=data.Q + data.mean.astype(data.Q.dtype))
         part = relevance.take_queries(queries)
         if items is None:
-            return kind(data.X, data.Q[queries], part, self.max_memory)
-        return kind(data.X[items], data.Q[queries], part._take_items(items), self.max_memory)
+            return SIDES[side](data.X, data.Q[queries], part, self.max_memory)
+        return SIDES[side](data.X[items], data.Q[queries], part._take_items(items), self.max_memory)
 
-    def _metric(self, L: np.ndarray, mean: np.ndarray) -> EmbeddingMetric:
+    def _metrics(
+        self, maps: dict[str, np.ndarray], white: np.ndarray, dtype: Any
+    ) -> dict[str, EmbeddingMetric]:
+        """Maps of white vectors as metrics of vectors as they are, and what the two make."""
         parameters = {"method": "ListwiseMap", "side": self.side, "pull": self.pull_}
-        if self.side == "both":
-            return LinearMetric(L, parameters=parameters)
-        if self.side == "query":
-            return BilinearMetric(L, np.eye(len(L), dtype=L.dtype), parameters=parameters)
-        offset = ((L[1] - L[0]) @ mean).astype(L.dtype)  # both were learned about the mean
-        return TwoMapMetric(L[0], L[1], offset=offset, parameters=parameters)
+        found: dict[str, EmbeddingMetric] = {}
+        if "both" in maps:
+            both = maps["both"] @ white
+            found["both"] = LinearMetric(both.astype(dtype), parameters=parameters)
+        if "query" in maps:
+            of_queries = white @ maps["query"] @ white
+            unmapped = np.eye(len(white), dtype=dtype)
+            found["query"] = BilinearMetric(
+                of_queries.astype(dtype), unmapped, parameters=parameters
+            )
+        if len(maps) == 2:
+            # With L for both and M for queries, |L q - L x|^2 - 2 (M q)'x is |A q - L x|^2 but for
+            # what no item changes, where A = L + inv(L)' M.
+            left = both + np.linalg.solve(both.T, of_queries)
+            left, right = (map_ / np.sqrt(2) for map_ in (left, both))  # the mean
+            found["each"] = TwoMapMetric(
+                left.astype(dtype), right.astype(dtype), parameters=parameters
+            )
+        return found
 
     def _temperature(self, loss: PairLoss) -> float:
         """The one given, or the one of least loss with the vectors as they are."""
@@ -241,10 +281,11 @@ class ListwiseMap(BaseRanker):
         return groups
 
     def _check_params(self) -> None:
-        check_choice(self.side, "side", SIDES)
+        check_choice(self.side, "side", (*SIDES, "each"))
         if self.pull is not None:
             check_scalar(self.pull, "pull", Real, min_val=0)
-        check_scalar(self.tol, "tol", Real, min_val=0)
+        for name in ("whiten", "tol"):
+            check_scalar(getattr(self, name), name, Real, min_val=0)
         if np.size(self.sharpness) == 0:
             raise ValueError("sharpness must be a number or several: got none.")
         for sharpness in np.atleast_1d(self.sharpness).tolist():

@@ -21,12 +21,21 @@ EXTREMES = 3  # queries of each kind that the page shows
 
 @dataclass(frozen=True, eq=False)
 class Tried:
-    """One candidate: the measure of every held-out query, the seconds of its folds, its lists."""
+    """One candidate: the measure of every held-out query, the seconds of its folds, its lists.
+
+    What is a part of another candidate came with its fit, whose seconds are those of the whole.
+    """
 
     name: str
     values: np.ndarray
     seconds: float
     lists: Ranking
+    part_of: str = ""
+
+    @property
+    def fit(self) -> str:
+        """The name of the fit it came with."""
+        return self.part_of or self.name
 
 
 @dataclass(frozen=True, eq=False, repr=False)

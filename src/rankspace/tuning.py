@@ -17,7 +17,7 @@ from ._choices import check_choice
 from ._choosing import SIGNIFICANT, Choice, judge, sign_of
 from ._held_out import hold_out
 from ._near_items import narrowed
-from ._trials import AS_IS, Trial, learned, seen_queries
+from ._trials import AS_IS, Trial, learned, names_of, seen_queries
 from .baselines import Euclidean
 from .measures import parse_measure
 from .metric import EmbeddingMetric, LinearMetric
@@ -160,7 +160,7 @@ def tune(
         metric: EmbeddingMetric = LinearMetric.identity(X.shape[1])
         if report.chosen != AS_IS:
             progress("fitting the choice on all queries", 1.0)
-            model = search.built[report.chosen].build()
+            model = search.named[report.chosen].build()
             metric = learned(model, *narrowed(X, relevance, queries), queries)
     return Tuned(metric, replace(report, seconds=clock.gone, numbers=kept))
 
@@ -248,7 +248,7 @@ class _Search:
     def _try(self, look: _Look, start: float, end: float) -> None:
         """All candidates of a look and those before, then weaker pulls while they clearly help."""
         todo = list({c.name: c for c in (*self.built.values(), *look.candidates)}.values())
-        todo.sort(key=lambda candidate: candidate.name != self.leader)
+        todo.sort(key=lambda candidate: self.leader not in names_of(candidate))
         list(self.trial.run([None], look.folds))
         at_once = max(1, len(todo) if self.clock.budget is None else 1)
         for first in range(0, len(todo), at_once):
@@ -275,12 +275,18 @@ class _Search:
         self.built.update((candidate.name, candidate) for candidate in some)
         return True
 
+    @property
+    def named(self) -> dict[str, Candidate]:
+        """All candidates that were tried, and parts of them."""
+        every = [c for whole in self.built.values() for c in (whole, *whole.parts.values())]
+        return {candidate.name: candidate for candidate in every}
+
     def _has_time(self, folds: Sequence[int]) -> bool:
         return self.clock.budget is None or self.clock.has(1.5 * self.trial.longest(folds))
 
     def _weaker(self, folds: Sequence[int]) -> Candidate | None:
         choice = self._choice(folds)
-        chosen = self.built.get(choice.of_all()) if choice.is_clear() else None
+        chosen = self.named.get(choice.of_all()) if choice.is_clear() else None
         weaker = None if chosen is None or chosen.weaker is None else chosen.weaker()
         return None if weaker is None or weaker.name in self.built else weaker
 

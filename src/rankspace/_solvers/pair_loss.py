@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import scipy.optimize
 import scipy.sparse
+from scipy.special import xlogy
 
 from .._threads import in_threads, n_threads, single_products
 from ..relevance import Relevance
@@ -45,32 +46,38 @@ class Minimised:
         raise NotImplementedError
 
     def minimise(
-        self, of_rows: Any, start: np.ndarray, *, tol: float, max_iter: int, pull: Any = 0.0
+        self, of_rows: Any, start: np.ndarray, *, tol: float, max_iter: int, pull: float = 0.0
     ) -> Minimum:
-        """Go down from a map until the loss falls by less than a share ``tol`` a step.
+        """Go down from a map until a step lowers the loss by no more than a share ``tol`` of it.
 
-        With ``pull``, so many times the squared distance from the start is added to the loss; it
-        may be an array, for the entries of the start.
+        With ``pull``, so many times the squared distance from the start is added to the loss, and
+        the first step is as long as makes that 1/4 at most.
         """
         losses: list[float] = []
+        unit = 1 / (2 * np.sqrt(pull)) if pull else 1.0
 
-        def flat(vector: np.ndarray) -> tuple[float, np.ndarray]:
-            L = vector.reshape(start.shape)
-            value, gradient = self.value_and_gradient(L, of_rows)
-            away = L - start
-            pulled = pull * away
-            gradient += 2 * pulled
-            return value + float(np.vdot(pulled, away)), gradient.ravel()
+        def flat(steps: np.ndarray) -> tuple[float, np.ndarray]:
+            away = unit * steps.reshape(start.shape)
+            value, gradient = self.value_and_gradient(start + away, of_rows)
+            value += pull * float(np.vdot(away, away))
+            gradient += 2 * pull * away
+            if not losses:
+                losses.append(value)
+            return value, unit * gradient.ravel()
+
+        def stop(intermediate_result: scipy.optimize.OptimizeResult) -> None:
+            losses.append(float(intermediate_result.fun))
+            if losses[-2] - losses[-1] <= tol * abs(losses[-1]):
+                raise StopIteration
 
         with single_products():  # threads of products in between keep ours from their cores
             found = scipy.optimize.minimize(
-                flat, start.ravel(), method="L-BFGS-B", jac=True,
-                callback=lambda intermediate_result: losses.append(float(intermediate_result.fun)),
-                options={"maxiter": max_iter, "maxcor": 20, "ftol": tol, "gtol": 0.0},
+                flat, np.zeros(start.size), method="L-BFGS-B", jac=True, callback=stop,
+                options={"maxiter": max_iter, "maxcor": 20, "ftol": 0.0, "gtol": 0.0},
             )  # fmt: skip
         # A line search that finds nothing lower ends at a kink of the loss, as good as any.
-        converged = found.nit < max_iter
-        return Minimum(found.x.reshape(start.shape), float(found.fun), losses, converged)
+        components = start + unit * found.x.reshape(start.shape)
+        return Minimum(components, float(found.fun), losses[1:], found.nit < max_iter)
 
 
 class PairLoss(Minimised):
@@ -129,23 +136,22 @@ class PairLoss(Minimised):
         """The loss under ``W = L'L``, and its gradient by L."""
         map_ = L.T.astype(self.X.dtype, copy=False)
         items, queries = self._items_under(map_), self.Q @ map_
+        near = np.empty_like(self.Q)
 
-        def of_block(block: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        def of_block(block: np.ndarray) -> tuple[float, np.ndarray]:
             distances = self.distances(block, items, queries)
             losses, slopes = of_rows(distances, self.states(block), block)
             slopes *= self.weights[block, None]
-            Q = self.Q[block]
-            cross = Q.T @ (slopes @ self.X)
-            own = Q.T @ (slopes.sum(axis=1)[:, None] * Q) - cross - cross.T
-            return float(self.weights[block] @ losses), own, slopes.sum(axis=0)
+            near[block] = slopes @ self.X - slopes.sum(axis=1)[:, None] / 2 * self.Q[block]
+            return float(self.weights[block] @ losses), slopes.sum(axis=0)
 
-        value, gradient, columns = 0.0, np.zeros((L.shape[1],) * 2), np.zeros(len(self.X))
+        value, columns = 0.0, np.zeros(len(self.X))
         for part in in_threads(of_block, self.blocks, ahead=4):
             value += part[0]
-            gradient += part[1]
-            columns += part[2]
-        gradient += self._scatter(columns, self.X)
-        return value, 2 * L @ gradient
+            columns += part[1]
+        cross = self.Q.T @ near
+        gradient = (self._scatter(columns) - cross - cross.T).astype(self.X.dtype)
+        return value, (2 * L.astype(self.X.dtype) @ gradient).astype(float)
 
     def _items_under(self, map_: np.ndarray) -> np.ndarray:
         """All items under a map."""
@@ -153,14 +159,14 @@ class PairLoss(Minimised):
             list(in_threads(lambda part: self.X[part] @ map_, self.item_blocks, ahead=4))
         )
 
-    def _scatter(self, weights: np.ndarray, left: np.ndarray) -> np.ndarray:
-        """The sum over items of a weight times the outer product of two vectors of the item."""
+    def _scatter(self, weights: np.ndarray) -> np.ndarray:
+        """The sum over items of a weight times the outer product of the item with itself."""
         weights = weights.astype(self.X.dtype)[:, None]
 
         def of_block(part: slice) -> np.ndarray:
-            return (weights[part] * left[part]).T @ self.X[part]
+            return (weights[part] * self.X[part]).T @ self.X[part]
 
-        total = np.zeros((left.shape[1], self.X.shape[1]))
+        total = np.zeros((self.X.shape[1],) * 2)
         for part in in_threads(of_block, self.item_blocks, ahead=4):
             total += part
         return total
@@ -190,34 +196,6 @@ class QueryLoss(PairLoss):
         for part in in_threads(of_block, self.blocks, ahead=4):
             value += part[0]
             gradient -= part[1]
-        gradient *= 2
-        return value, gradient
-
-
-class TwoMapLoss(PairLoss):
-    """The same for a map of the queries and one of the items, stacked in this order."""
-
-    def value_and_gradient(self, L: np.ndarray, of_rows: RowLoss) -> tuple[float, np.ndarray]:
-        """The loss under both maps, and its gradient by them."""
-        of_queries, of_items = (map_.T.astype(self.X.dtype, copy=False) for map_ in L)
-        items, queries = self._items_under(of_items), self.Q @ of_queries
-
-        def of_block(block: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-            losses, slopes = of_rows(
-                self.distances(block, items, queries), self.states(block), block
-            )
-            slopes *= self.weights[block, None]
-            near, mapped = slopes @ self.X, queries[block]
-            by_queries = slopes.sum(axis=1)[:, None] * mapped - near @ of_items
-            gradient = np.stack((by_queries.T @ self.Q[block], -mapped.T @ near))
-            return float(self.weights[block] @ losses), gradient, slopes.sum(axis=0)
-
-        value, gradient, columns = 0.0, np.zeros(L.shape), np.zeros(len(self.X))
-        for part in in_threads(of_block, self.blocks, ahead=4):
-            value += part[0]
-            gradient += part[1]
-            columns += part[2]
-        gradient[1] += self._scatter(columns, items)
         gradient *= 2
         return value, gradient
 
@@ -314,7 +292,7 @@ def softmax_neighbours(distances: np.ndarray, states: np.ndarray) -> tuple[np.nd
 
 
 class Listwise:
-    """How far softmax neighbours are from the relevant items, drawn by gain.
+    """The divergence of softmax neighbours from the relevant items, drawn by gain.
 
     The mean over temperatures, if there are several.
     """
@@ -340,7 +318,8 @@ class Listwise:
             distances = np.where(states == LEFT_OUT, np.inf, distances)
         lowest = distances.min(axis=1)
         above = np.subtract(lowest[:, None], distances, dtype=distances.dtype)
-        losses, slopes = np.zeros(block.size), np.zeros_like(distances)
+        entropy = np.bincount(rows, xlogy(shares, shares), block.size)
+        losses, slopes = entropy, np.zeros_like(distances)
         for temperature in self.temperatures:
             chances = np.multiply(above, 1 / temperature, dtype=above.dtype)
             np.exp(chances, out=chances)
