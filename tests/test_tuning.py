@@ -202,7 +202,7 @@ def test_parts_of_a_candidate_are_judged_as_if_fitted_by_themselves():
     assert found[whole.name].part_of == ""
     for other in apart.tried([0, 1]):
         assert found[other.name].part_of == whole.name
-        np.testing.assert_allclose(found[other.name].values, other.values, atol=0.02)
+        np.testing.assert_array_equal(found[other.name].values, other.values)
 
 
 def test_harm_to_a_small_group_must_be_beyond_chance():

@@ -47,7 +47,7 @@ def candidates(
         return Candidate(
             f"listwise map, {WHERE[side]}, pull {pull:g}",
             lambda: ListwiseMap(pull, side=side, gain=gain, max_items=most, random_state=seed),
-            weaker=lambda: next((listwise(f, side) for f in PULLS if f < factor), None),
+            weaker=lambda: next((listwise(f) for f in PULLS if f < factor), None),
             parts=parts,
         )
 

@@ -26,7 +26,7 @@ LISTED = 10  # items of each query that the report keeps
 
 
 class _Judged(NamedTuple):
-    """What a candidate gave on a fold."""
+    """What a candidate gave on a fold; what came with another's fit took no seconds of its own."""
 
     values: np.ndarray
     lists: Ranking
@@ -136,18 +136,16 @@ class _FoldStep:
                 self._narrow[fold] = narrowed(split.X, split.relevance, split.queries)
             model = clone(model)
             metrics = [learned(model, *self._narrow[fold], split.queries)]
-            metrics += getattr(model, "parts_", {}).values()
-        found = []
-        for metric in metrics:
-            found.append(self._scored(metric, self.splits[fold], begin))
-            begin = time.perf_counter()
+            metrics += [part.metric_ for part in getattr(model, "parts_", {}).values()]
+        found = [self._scored(metric, self.splits[fold]) for metric in metrics]
+        found[0] = found[0]._replace(seconds=time.perf_counter() - begin)
         return found
 
-    def _scored(self, metric: EmbeddingMetric | None, split: Split, begin: float) -> _Judged:
+    def _scored(self, metric: EmbeddingMetric | None, split: Split) -> _Judged:
         """Scores of the held-out queries under a metric, and the top of their lists."""
         ranking = self._ranked(Index(split.X, metric), split)
         values = evaluate(ranking, split.judged, self.measure).values[self.measure]
-        return _Judged(values, ranking.top(LISTED), time.perf_counter() - begin)
+        return _Judged(values, ranking.top(LISTED), 0.0)
 
     def _ranked(self, index: Index, split: Split) -> Ranking:
         """The lists of the held-out queries, as deep as the measure looks; of judged items only if

@@ -5,10 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy.optimize import minimize_scalar
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, check_scalar
 
@@ -16,7 +17,7 @@ from ._base import BaseRanker
 from ._choices import check_choice
 from ._near_items import enough_unjudged, nearest_items
 from ._scaling import Scaled, in_blocks, partly_white, scale_data
-from ._solvers.pair_loss import GAINS, Grouped, Listwise, Minimum, PairLoss, QueryLoss
+from ._solvers.pair_loss import GAINS, Grouped, Listwise, PairLoss, QueryLoss
 from .metric import BilinearMetric, EmbeddingMetric, LinearMetric
 from .relevance import Relevance
 from .search import Index
@@ -46,11 +47,13 @@ class ListwiseMap(BaseRanker):
     side : {"both", "query", "each"}, default="both"
         Map queries and items alike, or queries only: then items stay as they are, and are ranked by
         their inner product with the mapped query, which for vectors of unit length is the cosine
-        up to a factor. Or learn both, and take the mean of their squared distances: that is a map
-        for each side, and errs less than either.
+        up to a factor. Or learn both, and take the mean of the squared distance and of minus twice
+        the product: that is a map for each side, and often errs less than either. The last two are
+        for vectors of one length.
     whiten : float, default=0.2
         How far the items are brought to equal spread in all directions before: not at all (0),
-        until they are white (1), or beyond. Needs no judgments, so it holds for new items too.
+        until they are white (1), or beyond, up to 2. Needs no judgments, so it holds for new items
+        too.
     temperature : float, optional
         In units of the mean squared distance of two items; by default the one under which the
         vectors as they are have the least loss.
@@ -65,8 +68,8 @@ class ListwiseMap(BaseRanker):
         Steps of L-BFGS at most.
     max_unjudged : int, optional
         Of the items that no judgment names so many take part at most: those nearest to a query,
-        in turn for all queries. The others are hardly ever neighbours. By default eight for each
-        query, from 500 to 2,000.
+        in turn for all queries. The others are hardly ever neighbours. By default two for each
+        query, from 1,000 to 2,000.
     max_items : int, default=20000
         If there are more items, queries are taken in groups, whose judged and nearest items are so
         many together. If the items are the queries too, so many of them are drawn at random.
@@ -81,16 +84,18 @@ class ListwiseMap(BaseRanker):
         The learned map of both sides, of the queries only, or of each.
     components_ : ndarray of shape (n_features, n_features)
         L, if it maps both sides.
-    parts_ : dict of str to metric
-        The maps of "both" and "query", if ``side="each"``, for which the following are of both.
-    pull_, temperature_ : float
-        The pull, and the temperature before it is divided.
+    parts_ : dict of str to ListwiseMap
+        The fitted maps "both" and "query", if ``side="each"``; else empty.
+    pull_ : float
+        The pull.
     loss_ : float
-        The loss at the end.
-    history_ : list of float
-        The loss after each step.
+        The loss at the end; of "each" that of both parts.
     n_iter_ : int
-        Steps.
+        Steps; of "each" those of both parts.
+    temperature_ : float
+        The temperature before it is divided; of "each" see the parts.
+    history_ : list of float
+        The loss after each step; of "each" see the parts.
 
     Notes
     -----
@@ -145,86 +150,78 @@ class ListwiseMap(BaseRanker):
         self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
     ) -> EmbeddingMetric:
         self._check_params()
+        if self.side == "each":
+            return self._learn_each(X, relevance, queries)
         if queries is None:
             X, relevance = self._fewer_rows(X, relevance)
         data = scale_data(X, relevance, queries)
         white = partly_white(data.X, self.whiten)
         data = data._replace(
             X=in_blocks(data.X, white), Q=in_blocks(data.Q, white),
-            mean=white @ (data.mean / data.scale),
+            mean=(white @ (data.mean / data.scale)).astype(X.dtype),
         )  # fmt: skip
         groups = self._groups(relevance, X, queries)
+        losses = [self._loss(data, relevance, *group) for group in groups]
         self.pull_ = TOTAL_PULL / relevance.n_queries if self.pull is None else float(self.pull)
-        sides = tuple(SIDES) if self.side == "each" else (self.side,)
-        losses = {
-            side: [self._loss(side, data, relevance, *group) for group in groups] for side in sides
-        }
-        self.temperature_ = self._temperature(losses[sides[0]][0])
-        found = {side: self._search(losses[side]) for side in sides}
-        self._note(list(found.values()))
-        maps = {side: minimum.components for side, minimum in found.items()}
-        metrics = self._metrics(maps, white, X.dtype)
-        if self.side == "each":
-            self.parts_ = {side: metrics[side] for side in sides}
-        return metrics[self.side]
-
-    def _search(self, losses: Sequence[PairLoss]) -> Minimum:
-        """The map of least loss."""
+        self.temperature_ = self._temperature(losses[0])
         temperatures = self.temperature_ / np.atleast_1d(self.sharpness)
         rows = [Listwise(loss.relevance, temperatures.tolist(), self.gain) for loss in losses]
-        return Grouped(losses).minimise(
-            rows, np.eye(losses[0].X.shape[1]), tol=self.tol, max_iter=self.max_iter,
+        found = Grouped(losses).minimise(
+            rows, np.eye(X.shape[1]), tol=self.tol, floor=0.0, max_iter=self.max_iter,
             pull=self.pull_,
         )  # fmt: skip
-
-    def _note(self, found: Sequence[Minimum]) -> None:
-        """How the searches went."""
-        if not all(minimum.converged for minimum in found):
+        if not found.converged:
             warnings.warn(
                 f"ListwiseMap stopped after {self.max_iter} steps while its loss still fell by "
                 f"more than tol={self.tol} of itself. Raise max_iter, tol or pull.",
-                ConvergenceWarning, stacklevel=4,
+                ConvergenceWarning, stacklevel=3,
             )  # fmt: skip
-        self.loss_ = sum(minimum.loss for minimum in found)
-        self.history_ = [loss for minimum in found for loss in minimum.losses]
-        self.n_iter_ = len(self.history_)
+        self.loss_, self.history_, self.n_iter_ = found.loss, found.losses, len(found.losses)
+        self.parts_: dict[str, ListwiseMap] = {}
+        return self._metric(found.components @ white, white, X.dtype)
+
+    def _learn_each(
+        self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
+    ) -> TwoMapMetric:
+        """What the map of both sides and that of the queries make together.
+
+        With L and M, ``|L q - L x|^2 - 2 (M q)'x`` is ``|A q - L x|^2`` but for what no item
+        changes, where ``A = L + inv(L)' M``.
+        """
+        self.parts_ = {
+            side: clone(self).set_params(side=side).fit(X, relevance, queries=queries)
+            for side in SIDES
+        }
+        self.pull_ = self.parts_["both"].pull_
+        self.loss_ = sum(part.loss_ for part in self.parts_.values())
+        self.n_iter_ = sum(part.n_iter_ for part in self.parts_.values())
+        metrics = [cast(EmbeddingMetric, part.metric_) for part in self.parts_.values()]
+        right, of_queries = (metric.left.astype(float) for metric in metrics)
+        left = right + np.linalg.solve(right.T, of_queries)
+        left, right = ((map_ / np.sqrt(2)).astype(X.dtype) for map_ in (left, right))  # the mean
+        return TwoMapMetric(left, right, parameters=self._parameters)
 
     def _loss(
-        self, side: str, data: Scaled, relevance: Relevance, queries: np.ndarray,
-        items: np.ndarray | None,
-    ) -> PairLoss:  # fmt: skip
+        self, data: Scaled, relevance: Relevance, queries: np.ndarray, items: np.ndarray | None
+    ) -> PairLoss:
         """The loss of some queries, over some or all of the items."""
-        if side == "query":  # a product with the queries, so these count from where zero is
-            data = data._replace(Q=data.Q + data.mean.astype(data.Q.dtype))
-        part = relevance.take_queries(queries)
+        kind, part, Q = SIDES[self.side], relevance.take_queries(queries), data.Q[queries]
+        if self.side == "query":  # a product with the queries, so these count from where zero is
+            Q = Q + data.mean
         if items is None:
-            return SIDES[side](data.X, data.Q[queries], part, self.max_memory)
-        return SIDES[side](data.X[items], data.Q[queries], part._take_items(items), self.max_memory)
+            return kind(data.X, Q, part, self.max_memory)
+        return kind(data.X[items], Q, part._take_items(items), self.max_memory)
 
-    def _metrics(
-        self, maps: dict[str, np.ndarray], white: np.ndarray, dtype: Any
-    ) -> dict[str, EmbeddingMetric]:
-        """Maps of white vectors as metrics of vectors as they are, and what the two make."""
-        parameters = {"method": "ListwiseMap", "side": self.side, "pull": self.pull_}
-        found: dict[str, EmbeddingMetric] = {}
-        if "both" in maps:
-            both = maps["both"] @ white
-            found["both"] = LinearMetric(both.astype(dtype), parameters=parameters)
-        if "query" in maps:
-            of_queries = white @ maps["query"] @ white
-            unmapped = np.eye(len(white), dtype=dtype)
-            found["query"] = BilinearMetric(
-                of_queries.astype(dtype), unmapped, parameters=parameters
-            )
-        if len(maps) == 2:
-            # With L for both and M for queries, |L q - L x|^2 - 2 (M q)'x is |A q - L x|^2 but for
-            # what no item changes, where A = L + inv(L)' M.
-            left = both + np.linalg.solve(both.T, of_queries)
-            left, right = (map_ / np.sqrt(2) for map_ in (left, both))  # the mean
-            found["each"] = TwoMapMetric(
-                left.astype(dtype), right.astype(dtype), parameters=parameters
-            )
-        return found
+    def _metric(self, L: np.ndarray, white: np.ndarray, dtype: Any) -> EmbeddingMetric:
+        """A map of white vectors, as a metric of vectors as they are."""
+        if self.side == "both":
+            return LinearMetric(L.astype(dtype), parameters=self._parameters)
+        unmapped = np.eye(len(L), dtype=dtype)
+        return BilinearMetric((white @ L).astype(dtype), unmapped, parameters=self._parameters)
+
+    @property
+    def _parameters(self) -> dict[str, Any]:
+        return {"method": "ListwiseMap", "side": self.side, "pull": self.pull_}
 
     def _temperature(self, loss: PairLoss) -> float:
         """The one given, or the one of least loss with the vectors as they are."""
@@ -284,8 +281,8 @@ class ListwiseMap(BaseRanker):
         check_choice(self.side, "side", (*SIDES, "each"))
         if self.pull is not None:
             check_scalar(self.pull, "pull", Real, min_val=0)
-        for name in ("whiten", "tol"):
-            check_scalar(getattr(self, name), name, Real, min_val=0)
+        check_scalar(self.tol, "tol", Real, min_val=0)
+        check_scalar(self.whiten, "whiten", Real, min_val=0, max_val=2)
         if np.size(self.sharpness) == 0:
             raise ValueError("sharpness must be a number or several: got none.")
         for sharpness in np.atleast_1d(self.sharpness).tolist():

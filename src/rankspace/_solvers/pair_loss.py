@@ -46,15 +46,18 @@ class Minimised:
         raise NotImplementedError
 
     def minimise(
-        self, of_rows: Any, start: np.ndarray, *, tol: float, max_iter: int, pull: float = 0.0
-    ) -> Minimum:
+        self, of_rows: Any, start: np.ndarray, *, tol: float, max_iter: int, pull: float = 0.0,
+        floor: float = 1.0,
+    ) -> Minimum:  # fmt: skip
         """Go down from a map until a step lowers the loss by no more than a share ``tol`` of it.
 
-        With ``pull``, so many times the squared distance from the start is added to the loss, and
-        the first step is as long as makes that 1/4 at most.
+        Losses below ``floor`` count as that much. With ``pull``, so many times the squared distance
+        from the start is added to the loss, and the first step that is tried makes that 1/4, unless
+        it were longer than the start.
         """
         losses: list[float] = []
-        unit = 1 / (2 * np.sqrt(pull)) if pull else 1.0
+        unit = min(1 / (2 * np.sqrt(pull)), float(np.linalg.norm(start))) if pull else 1.0
+        converged = False
 
         def flat(steps: np.ndarray) -> tuple[float, np.ndarray]:
             away = unit * steps.reshape(start.shape)
@@ -66,8 +69,10 @@ class Minimised:
             return value, unit * gradient.ravel()
 
         def stop(intermediate_result: scipy.optimize.OptimizeResult) -> None:
+            nonlocal converged
             losses.append(float(intermediate_result.fun))
-            if losses[-2] - losses[-1] <= tol * abs(losses[-1]):
+            converged = losses[-2] - losses[-1] <= tol * max(abs(losses[-1]), floor)
+            if converged:
                 raise StopIteration
 
         with single_products():  # threads of products in between keep ours from their cores
@@ -76,8 +81,9 @@ class Minimised:
                 options={"maxiter": max_iter, "maxcor": 20, "ftol": 0.0, "gtol": 0.0},
             )  # fmt: skip
         # A line search that finds nothing lower ends at a kink of the loss, as good as any.
+        converged = converged or found.nit < max_iter
         components = start + unit * found.x.reshape(start.shape)
-        return Minimum(components, float(found.fun), losses[1:], found.nit < max_iter)
+        return Minimum(components, float(found.fun), losses[1:], converged)
 
 
 class PairLoss(Minimised):
@@ -136,20 +142,20 @@ class PairLoss(Minimised):
         """The loss under ``W = L'L``, and its gradient by L."""
         map_ = L.T.astype(self.X.dtype, copy=False)
         items, queries = self._items_under(map_), self.Q @ map_
-        near = np.empty_like(self.Q)
 
-        def of_block(block: np.ndarray) -> tuple[float, np.ndarray]:
+        def of_block(block: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
             distances = self.distances(block, items, queries)
             losses, slopes = of_rows(distances, self.states(block), block)
             slopes *= self.weights[block, None]
-            near[block] = slopes @ self.X - slopes.sum(axis=1)[:, None] / 2 * self.Q[block]
-            return float(self.weights[block] @ losses), slopes.sum(axis=0)
+            near = slopes @ self.X - slopes.sum(axis=1)[:, None] / 2 * self.Q[block]
+            losses = self.weights[block] @ losses
+            return float(losses), self.Q[block].T @ near, slopes.sum(axis=0)
 
-        value, columns = 0.0, np.zeros(len(self.X))
+        value, cross, columns = 0.0, np.zeros((L.shape[1],) * 2), np.zeros(len(self.X))
         for part in in_threads(of_block, self.blocks, ahead=4):
             value += part[0]
-            columns += part[1]
-        cross = self.Q.T @ near
+            cross += part[1]
+            columns += part[2]
         gradient = (self._scatter(columns) - cross - cross.T).astype(self.X.dtype)
         return value, (2 * L.astype(self.X.dtype) @ gradient).astype(float)
 
