@@ -323,6 +323,7 @@ def test_stopping_early_is_said():
         ({"temperature": 0.0}, "temperature"),
         ({"sharpness": (1.0, 0.0)}, "sharpness"),
         ({"sharpness": ()}, "sharpness must be a number or several"),
+        ({"whiten": 3.0}, "whiten"),
         ({"gain": "double"}, "gain must be one of exponential, linear"),
         ({"max_unjudged": -1}, "max_unjudged"),
     ],

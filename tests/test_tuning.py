@@ -192,12 +192,12 @@ def test_parts_of_a_candidate_are_judged_as_if_fitted_by_themselves():
     folds = [(np.arange(20, 60), np.arange(20)), (np.arange(40), np.arange(40, 60))]
     splits = [hold_out(X, relevance, Q, *fold) for fold in folds]
     whole = candidates(60, 300, 6, 0, "linear")[0]
-    assert set(whole.parts) == {"both", "query"}
+    assert [part.build().side for part in whole.parts] == ["both", "query"]
     together, apart = (
         Trial(splits, [test for _, test in folds], relevance, MEASURE) for _ in range(2)
     )
     assert list(together.run([whole], [0, 1])) == [whole.name]
-    list(apart.run(list(whole.parts.values()), [0, 1]))
+    list(apart.run(whole.parts, [0, 1]))
     found = {t.name: t for t in together.tried([0, 1])}
     assert found[whole.name].part_of == ""
     for other in apart.tried([0, 1]):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable
 from typing import NamedTuple
 
 from ._base import BaseRanker
@@ -24,14 +23,14 @@ LARGE = 2e11  # flops of one pass over all queries and items, above which little
 class Candidate(NamedTuple):
     """A learner by name, built anew for each fit, the method it is of, and a less careful one.
 
-    ``parts`` are candidates whose metrics come with its fit, by their names in ``parts_``.
+    ``parts`` are candidates whose metrics come with its fit, in the order of its ``parts_``.
     """
 
     name: str
     build: Callable[[], BaseRanker]
     method: str = "listwise"
     weaker: Callable[[], Candidate | None] | None = None
-    parts: Mapping[str, Candidate] = MappingProxyType({})
+    parts: tuple[Candidate, ...] = ()
 
 
 def candidates(
@@ -43,12 +42,12 @@ def candidates(
 
     def listwise(factor: float, side: str = "each") -> Candidate:
         pull = float(f"{factor * TOTAL_PULL / n_queries:.2g}")
-        parts = {part: listwise(factor, part) for part in SIDES} if side == "each" else {}
+        parts = [listwise(factor, part) for part in SIDES] if side == "each" else []
         return Candidate(
             f"listwise map, {WHERE[side]}, pull {pull:g}",
             lambda: ListwiseMap(pull, side=side, gain=gain, max_items=most, random_state=seed),
             weaker=lambda: next((listwise(f) for f in PULLS if f < factor), None),
-            parts=parts,
+            parts=tuple(parts),
         )
 
     return [*map(listwise, FIRST), *_others(n_features, seed)]

@@ -161,7 +161,7 @@ def names_of(candidate: Candidate | None) -> list[str]:
     """The names of a candidate and its parts, or that of the vectors as they are."""
     if candidate is None:
         return [AS_IS]
-    return [candidate.name, *(part.name for part in candidate.parts.values())]
+    return [candidate.name, *(part.name for part in candidate.parts)]
 
 
 def learned(model: BaseRanker, X: Any, relevance: Relevance, queries: Any) -> EmbeddingMetric:

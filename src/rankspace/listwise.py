@@ -55,8 +55,8 @@ class ListwiseMap(BaseRanker):
         until they are white (1), or beyond, up to 2. Needs no judgments, so it holds for new items
         too.
     temperature : float, optional
-        In units of the mean squared distance of two items; by default the one under which the
-        vectors as they are have the least loss.
+        In units of the mean squared distance of two items; by default the one of least loss
+        before anything is learned.
     sharpness : float or sequence of float, default=(1.0, 2.0)
         Divides the temperature: more looks more at the nearest items. Of several, the mean of the
         losses is taken.
@@ -224,7 +224,7 @@ class ListwiseMap(BaseRanker):
         return {"method": "ListwiseMap", "side": self.side, "pull": self.pull_}
 
     def _temperature(self, loss: PairLoss) -> float:
-        """The one given, or the one of least loss with the vectors as they are."""
+        """The one given, or the one of least loss before anything is learned."""
         if self.temperature is not None:
             return float(self.temperature)
         few = loss.thinned(min(MOST_QUERIES, max(1, self.max_memory * 2**15 // len(loss.X))))

@@ -278,7 +278,7 @@ class _Search:
     @property
     def named(self) -> dict[str, Candidate]:
         """All candidates that were tried, and parts of them."""
-        every = [c for whole in self.built.values() for c in (whole, *whole.parts.values())]
+        every = [c for whole in self.built.values() for c in (whole, *whole.parts)]
         return {candidate.name: candidate for candidate in every}
 
     def _has_time(self, folds: Sequence[int]) -> bool:
