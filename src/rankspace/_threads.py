@@ -32,6 +32,16 @@ def team(n: int) -> ThreadPoolExecutor:
 
 
 @cache
+def _standing_team(n: int) -> ThreadPoolExecutor:
+    """Threads that wait for work: new ones share a core for the first milliseconds."""
+    return team(n)
+
+
+if hasattr(os, "register_at_fork"):  # threads stay behind
+    os.register_at_fork(after_in_child=_standing_team.cache_clear)
+
+
+@cache
 def _blas() -> Any:
     """The BLAS libraries of this process; finding them takes milliseconds, so it is done once."""
     import scipy.linalg  # noqa: F401  (brings a library of its own)
@@ -56,13 +66,12 @@ def in_threads(
     if len(parts) == 1 or n_threads() == 1:
         yield from map(work, parts)
         return
-    with team(n_threads()) as pool:
-        batch = ahead * n_threads()
-        for first in range(0, len(parts), batch):
-            # Not while the reader has its turn: the limit holds for the whole process.
-            with single_products():
-                results = list(pool.map(work, parts[first : first + batch]))
-            yield from results
+    pool, batch = _standing_team(n_threads()), ahead * n_threads()
+    for first in range(0, len(parts), batch):
+        # Not while the reader has its turn: the limit holds for the whole process.
+        with single_products():
+            results = list(pool.map(work, parts[first : first + batch]))
+        yield from results
 
 
 WORTH_THREADS = 5e7  # flops of a round of work, below which handing it over takes longer

@@ -326,7 +326,7 @@ def _p_value(differences: np.ndarray, weights: np.ndarray, seed: int) -> float:
     return float(
         permutation_test(
             (differences,), np.mean, permutation_type="samples", n_resamples=9_999,
-            vectorized=True, batch=max(1, 4_000_000 // differences.size),
+            vectorized=True, batch=max(1, 1_000_000 // differences.size),  # what a cache can hold
             **_seeded(permutation_test, seed),
         ).pvalue
     )  # fmt: skip

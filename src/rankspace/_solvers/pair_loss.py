@@ -10,15 +10,15 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-import scipy.optimize
 import scipy.sparse
 from scipy.special import xlogy
 
 from .._threads import in_threads, n_threads, single_products
 from ..relevance import Relevance
+from .lbfgs import lower_points
 
 RELEVANT, IRRELEVANT, LEFT_OUT = 2, 1, 0
-BLOCK, ITEM_BLOCK = 128, 512  # queries and items: small enough for all threads to have some
+BLOCK, ITEM_BLOCK = 256, 512  # queries and items: small enough for all threads to have some
 GAINS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "exponential": lambda grades: np.exp2(grades) - 1,
     "linear": lambda grades: grades,
@@ -49,41 +49,33 @@ class Minimised:
         self, of_rows: Any, start: np.ndarray, *, tol: float, max_iter: int, pull: float = 0.0,
         floor: float = 1.0,
     ) -> Minimum:  # fmt: skip
-        """Go down from a map until a step lowers the loss by no more than a share ``tol`` of it.
+        """Go down from a map until two steps lower the loss by no more than a share ``tol`` each.
 
         Losses below ``floor`` count as that much. With ``pull``, so many times the squared distance
         from the start is added to the loss, and the first step that is tried makes that 1/4, unless
         it were longer than the start.
         """
-        losses: list[float] = []
         unit = min(1 / (2 * np.sqrt(pull)), float(np.linalg.norm(start))) if pull else 1.0
-        converged = False
 
-        def flat(steps: np.ndarray) -> tuple[float, np.ndarray]:
-            away = unit * steps.reshape(start.shape)
+        def function(steps: np.ndarray) -> tuple[float, np.ndarray]:
+            away = unit * steps
             value, gradient = self.value_and_gradient(start + away, of_rows)
-            value += pull * float(np.vdot(away, away))
             gradient += 2 * pull * away
-            if not losses:
-                losses.append(value)
-            return value, unit * gradient.ravel()
+            gradient *= unit
+            return value + pull * float(np.vdot(away, away)), gradient
 
-        def stop(intermediate_result: scipy.optimize.OptimizeResult) -> None:
-            nonlocal converged
-            losses.append(float(intermediate_result.fun))
-            converged = losses[-2] - losses[-1] <= tol * max(abs(losses[-1]), floor)
-            if converged:
-                raise StopIteration
-
+        losses: list[float] = []
+        small = 0  # steps in a row: one alone may come before larger ones
         with single_products():  # threads of products in between keep ours from their cores
-            found = scipy.optimize.minimize(
-                flat, np.zeros(start.size), method="L-BFGS-B", jac=True, callback=stop,
-                options={"maxiter": max_iter, "maxcor": 20, "ftol": 0.0, "gtol": 0.0},
-            )  # fmt: skip
-        # A line search that finds nothing lower ends at a kink of the loss, as good as any.
-        converged = converged or found.nit < max_iter
-        components = start + unit * found.x.reshape(start.shape)
-        return Minimum(components, float(found.fun), losses[1:], converged)
+            for point in lower_points(function, np.zeros(start.shape)):
+                losses.append(point.value)
+                fell = losses[-2] - losses[-1] if len(losses) > 1 else np.inf
+                small = small + 1 if fell <= tol * max(abs(losses[-1]), floor) else 0
+                if small == 2 or len(losses) > max_iter:
+                    break
+        # A search that finds nothing lower ends at a kink of the loss, as good as any.
+        converged = small == 2 or len(losses) <= max_iter
+        return Minimum(start + unit * point.x, losses[-1], losses[1:], converged)
 
 
 class PairLoss(Minimised):
@@ -104,10 +96,10 @@ class PairLoss(Minimised):
         self.weights = relevance.weights / relevance.weights.sum()
         self._judged = judged_states(relevance)
         entries = max_memory * 2**20 // (64 * n_threads())
-        size = max(1, min(BLOCK, entries // len(X)))
-        numbers = np.arange(relevance.n_queries)
-        self.blocks = np.array_split(numbers, -(-numbers.size // size))
-        self.item_blocks = [slice(at, at + ITEM_BLOCK) for at in range(0, len(X), ITEM_BLOCK)]
+        self.blocks = _pairs_of_blocks(relevance.n_queries, max(1, min(BLOCK, entries // len(X))))
+        self.item_blocks = [
+            slice(block[0], block[-1] + 1) for block in _pairs_of_blocks(len(X), ITEM_BLOCK)
+        ]
 
     def thinned(self, n_queries: int) -> Self:
         """The loss of so many queries at most, spread evenly over all."""
@@ -176,6 +168,11 @@ class PairLoss(Minimised):
         for part in in_threads(of_block, self.item_blocks, ahead=4):
             total += part
         return total
+
+
+def _pairs_of_blocks(n: int, size: int) -> list[np.ndarray]:
+    """Numbers in an even number of blocks of about one size, so that no thread is left over."""
+    return np.array_split(np.arange(n), min(n, 2 * -(-n // (2 * size))))
 
 
 class QueryLoss(PairLoss):

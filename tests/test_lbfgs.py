@@ -1,0 +1,68 @@
+"""L-BFGS: where SciPy's ends, and steps that only go down."""
+
+from itertools import islice
+
+import numpy as np
+import pytest
+import scipy.optimize
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rankspace._solvers.lbfgs import lower_points
+
+
+def bowl(seed, n):
+    """A quadratic of random curvature, and where it is lowest."""
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(n, n))
+    A = A @ A.T + np.diag(rng.uniform(0.01, 1.0, size=n))
+    lowest = rng.normal(size=n)
+    return lambda x: (float((x - lowest) @ A @ (x - lowest)) / 2, A @ (x - lowest)), lowest
+
+
+@given(st.integers(0, 1000), st.integers(1, 8))
+def test_every_point_is_lower_and_the_last_is_the_lowest(seed, n):
+    function, lowest = bowl(seed, n)
+    values, point = [], None
+    for point in islice(lower_points(function, np.zeros(n)), 400):
+        values.append(point.value)
+        np.testing.assert_allclose(point.gradient, function(point.x)[1])
+        if np.linalg.norm(point.gradient) < 1e-9:
+            break
+    assert (np.diff(values) <= 0).all()
+    np.testing.assert_allclose(point.x, lowest, atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(6,), (2, 3)])
+def test_it_needs_about_as_many_steps_as_that_of_scipy(shape):
+    def rosen(x):
+        return scipy.optimize.rosen(x.ravel()), scipy.optimize.rosen_der(x.ravel()).reshape(x.shape)
+
+    start = np.linspace(-1, 1, 6).reshape(shape)
+    points = list(islice(lower_points(rosen, start), 200))
+    other = scipy.optimize.minimize(
+        lambda x: rosen(x), start.ravel(), jac=True, method="L-BFGS-B", options={"ftol": 0}
+    )
+    enough = next(k for k, point in enumerate(points) if point.value < 1e-12)
+    assert points[-1].x.shape == shape
+    assert enough <= 1.5 * other.nit
+
+
+def test_it_ends_where_nothing_is_lower_and_goes_down_to_a_kink():
+    assert len(list(lower_points(lambda x: (0.0, np.zeros(3)), np.ones(3)))) == 1
+
+    def kink(x):
+        return float(np.abs(x).sum()), np.sign(x)
+
+    values = [point.value for point in islice(lower_points(kink, np.array([0.3, -0.7])), 50)]
+    assert (np.diff(values) < 0).all()
+    assert values[-1] < 0.7
+
+
+def test_a_step_into_the_infinite_is_shortened():
+    def wall(x):
+        with np.errstate(all="ignore"):
+            return float(np.nan_to_num(1e-3 * x[0] - np.log(x[0]), nan=np.inf)), 1e-3 - 1 / x
+
+    points = list(islice(lower_points(wall, np.array([1e-3])), 300))
+    assert points[-1].x[0] == pytest.approx(1000, rel=1e-3)
