@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from rankspace import BilinearMetric, Euclidean, Index, ListwiseMap, Relevance, evaluate
+from rankspace import BilinearMetric, Euclidean, Index, ListwiseMap, Relevance, evaluate, listwise
 from rankspace._scaling import partly_white
 from rankspace._solvers.pair_loss import Grouped, Listwise, PairLoss
 from rankspace.listwise import SIDES
@@ -125,9 +125,10 @@ def test_maps_for_each_side_are_the_mean_of_what_both_sides_and_queries_say():
         ListwiseMap(0.001, side=side).fit(X, train, queries=Q[:40]) for side in ("both", "query")
     )
     for part in (both, query):
-        np.testing.assert_array_equal(model.parts_[part.side].metric_.left, part.metric_.left)
+        np.testing.assert_array_equal(model.parts_[part.side].left, part.metric_.left)
     assert model.n_iter_ == both.n_iter_ + query.n_iter_
     assert both.parts_ == {}
+    assert set(model.parts_) == {"both", "query"}
     products = query.metric_.embed_queries(Q) @ X.T
     expected = (both.metric_.distances(Q, X) ** 2 - 2 * products) / 2
     found = model.metric_.distances(Q, X) ** 2
@@ -137,6 +138,46 @@ def test_maps_for_each_side_are_the_mean_of_what_both_sides_and_queries_say():
     assert held_out_map(model, X, Q[40:], test) > held_out_map(raw, X, Q[40:], test) + 0.2
     single = ListwiseMap(side="each").fit(X.astype("f4"), train, queries=Q[:40].astype("f4"))
     assert single.metric_.distances(Q.astype("f4"), X.astype("f4")).dtype == np.float32
+
+
+def relative(metric, Q, X):
+    """What a metric says of items, but for what a query says of all."""
+    if metric.inner:
+        found = -2 * metric.embed_queries(Q) @ metric.embed_items(X).T
+    else:
+        found = metric.distances(Q, X) ** 2
+    return found - found[:, :1]
+
+
+@pytest.mark.parametrize("side", ["both", "query", "each"])
+def test_of_several_pulls_the_mean_of_what_they_say_is_taken(side):
+    X, Q, relevance = planted()
+    X, Q = unit(X, Q)
+    model = ListwiseMap((0.001, 0.1), side=side).fit(X, relevance, queries=Q)
+    strong, weak = (
+        ListwiseMap(pull, side=side).fit(X, relevance, queries=Q) for pull in (0.1, 0.001)
+    )
+    assert model.pulls_ == [0.1, 0.001]
+    assert model.n_iter_ == strong.n_iter_ + weak.n_iter_
+    assert model.loss_ == pytest.approx(strong.loss_ + weak.loss_)
+    expected = (relative(strong.metric_, Q, X) + relative(weak.metric_, Q, X)) / 2
+    np.testing.assert_allclose(relative(model.metric_, Q, X), expected, atol=1e-8)
+    assert np.abs(expected - relative(weak.metric_, Q, X)).max() > 1e-3
+    np.testing.assert_array_equal(model.parts_["weakest"].left, weak.metric_.left)
+    assert list(model.parts_) == (["both", "query"] if side == "each" else []) + ["weakest"]
+    assert model.metric_.parameters["pull"] == [0.1, 0.001]
+
+
+def test_maps_learned_one_after_another_and_side_by_side_are_the_same(monkeypatch):
+    X, Q, relevance = planted()
+    X, Q = unit(X, Q)
+    found = []
+    for cores in (1, 2, 64):
+        monkeypatch.setattr(listwise, "n_threads", lambda cores=cores: cores)
+        found.append(ListwiseMap(side="each").fit(X, relevance, queries=Q).metric_)
+    for other in found[1:]:
+        np.testing.assert_array_equal(found[0].left, other.left)
+        np.testing.assert_array_equal(found[0].right, other.right)
 
 
 @given(st.integers(0, 1000), st.floats(0, 1.5), st.integers(3, 30))
@@ -217,7 +258,7 @@ def test_single_precision_learns_the_same():
 def test_more_items_than_allowed_are_dealt_to_groups_that_keep_their_judged_ones():
     X, Q, relevance = planted()
     model = ListwiseMap(max_items=40)
-    groups = model._groups(relevance, X, Q)
+    groups = model._groups("both", relevance, X, Q)
     assert len(groups) > 3
     np.testing.assert_array_equal(
         np.concatenate([queries for queries, _ in groups]), np.arange(relevance.n_queries)
@@ -241,7 +282,7 @@ def test_more_items_than_allowed_are_dealt_to_groups_that_keep_their_judged_ones
 def test_of_items_that_no_judgment_names_the_nearest_take_part(side):
     X, Q, relevance = planted()
     X = 3 * X * np.linspace(0.5, 2, len(X))[:, None]
-    [(queries, items)] = ListwiseMap(side=side, max_unjudged=100)._groups(relevance, X, Q)
+    [(queries, items)] = ListwiseMap(max_unjudged=100)._groups(side, relevance, X, Q)
     judged = np.unique(relevance.items)
     others = np.setdiff1d(items, judged)
     assert queries.size == relevance.n_queries
@@ -251,7 +292,7 @@ def test_of_items_that_no_judgment_names_the_nearest_take_part(side):
     places = np.argsort(np.argsort(-nearness, axis=1), axis=1).min(axis=0)
     left_out = np.setdiff1d(np.arange(len(X)), items)
     assert places[others].max() <= places[left_out].min()
-    everything = ListwiseMap(max_unjudged=len(X))._groups(relevance, X, Q)
+    everything = ListwiseMap(max_unjudged=len(X))._groups("both", relevance, X, Q)
     assert [part for _, part in everything] == [None]
 
 
@@ -304,8 +345,8 @@ def test_groups_are_weighted_as_their_queries():
 def test_the_pull_is_by_default_as_strong_as_the_queries_are_few(n):
     X, Q, relevance = planted()
     model = ListwiseMap().fit(X, relevance.take_queries(np.arange(n)), queries=Q[:n])
-    assert model.pull_ == 8 / n
-    assert model.metric_.parameters["pull"] == 8 / n
+    np.testing.assert_allclose(model.pulls_, [80 / n, 2.4 / n])
+    assert model.metric_.parameters["pull"] == model.pulls_
 
 
 @pytest.mark.filterwarnings("default::sklearn.exceptions.ConvergenceWarning")
@@ -320,6 +361,8 @@ def test_stopping_early_is_said():
     [
         ({"side": "items"}, "side must be one of both, query"),
         ({"pull": -1}, "pull"),
+        ({"pull": (1.0, -1.0)}, "pull"),
+        ({"pull": ()}, "pull must be a number or several"),
         ({"temperature": 0.0}, "temperature"),
         ({"sharpness": (1.0, 0.0)}, "sharpness"),
         ({"sharpness": ()}, "sharpness must be a number or several"),

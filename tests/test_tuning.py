@@ -192,16 +192,21 @@ def test_parts_of_a_candidate_are_judged_as_if_fitted_by_themselves():
     folds = [(np.arange(20, 60), np.arange(20)), (np.arange(40), np.arange(40, 60))]
     splits = [hold_out(X, relevance, Q, *fold) for fold in folds]
     whole = candidates(60, 300, 6, 0, "linear")[0]
-    assert [part.build().side for part in whole.parts] == ["both", "query"]
+    both, query, weakest = whole.along.values()
+    assert [other.build().side for other in whole.along.values()] == ["both", "query", "each"]
+    assert both.build().pull == query.build().pull == whole.build().pull
+    assert weakest.build().pull == whole.build().pull[-1:]
     together, apart = (
         Trial(splits, [test for _, test in folds], relevance, MEASURE) for _ in range(2)
     )
     assert list(together.run([whole], [0, 1])) == [whole.name]
-    list(apart.run(whole.parts, [0, 1]))
+    list(apart.run(list(whole.along.values()), [0, 1]))
     found = {t.name: t for t in together.tried([0, 1])}
-    assert found[whole.name].part_of == ""
-    for other in apart.tried([0, 1]):
-        assert found[other.name].part_of == whole.name
+    for name in (whole.name, weakest.name):
+        assert found[name].part_of == ""
+    for name in (both.name, query.name):
+        assert found[name].part_of == whole.name
+    for other in (t for t in apart.tried([0, 1]) if t.name in found):
         np.testing.assert_array_equal(found[other.name].values, other.values)
 
 
@@ -481,12 +486,16 @@ def test_candidates_suit_the_size(sizes, expected):
 
 def test_pulls_get_weaker_and_end():
     first = candidates(100, 1000, 32, 0, "linear")[0]
-    pulls, candidate = [], first
+    assert first.build().pull == [0.8, 0.024]
+    assert first.weaker() is None
+    both, _, weakest = first.along.values()
+    assert both.weaker().name == weakest.weaker().name
+    pulls, candidate = [], weakest
     while candidate is not None:
         pulls.append(candidate.build().pull)
         assert candidate.build().gain == "linear"
         candidate = candidate.weaker()
-    np.testing.assert_allclose(pulls, [0.24, 0.08, 0.024, 0.008, 0.0024, 0.0008])
+    np.testing.assert_allclose(np.ravel(pulls), [0.024, 0.008, 0.0024, 0.0008])
 
 
 @pytest.mark.parametrize(

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from ._base import BaseRanker
 from .frml import FRML
-from .listwise import SIDES, TOTAL_PULL, ListwiseMap
+from .listwise import SIDES, TOTAL_PULLS, ListwiseMap
 from .mlr import MLR
 from .mlr_path import MLRCV
 
 METHODS = ("listwise", "diagonal", "frml", "mlr")
-PULLS = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01)  # in units of the default
+WEAKER = (0.8, 0.24, 0.08)  # pulls times the number of queries, beyond the default ones
 WHERE = {"each": "a map for each side", "query": "queries only", "both": "both sides"}
-FIRST = (3.0, 1.0)
 RANKS = (32, 128)
 WIDE = 128  # features, above which a step of FRML or MLR takes long
 LARGE = 2e11  # flops of one pass over all queries and items, above which little is tried
@@ -23,14 +23,16 @@ LARGE = 2e11  # flops of one pass over all queries and items, above which little
 class Candidate(NamedTuple):
     """A learner by name, built anew for each fit, the method it is of, and a less careful one.
 
-    ``parts`` are candidates whose metrics come with its fit, in the order of its ``parts_``.
+    ``along`` are candidates whose metrics come with its fit, by their names among its ``parts_``.
+    Those that are ``part_of`` it are not preferred to it without need.
     """
 
     name: str
     build: Callable[[], BaseRanker]
     method: str = "listwise"
     weaker: Callable[[], Candidate | None] | None = None
-    parts: tuple[Candidate, ...] = ()
+    along: Mapping[str, Candidate] = MappingProxyType({})
+    part_of: str = ""
 
 
 def candidates(
@@ -40,17 +42,24 @@ def candidates(
     large = is_large(n_queries, n_items, n_features)
     most = 5000 if large else 20_000
 
-    def listwise(factor: float, side: str = "each") -> Candidate:
-        pull = float(f"{factor * TOTAL_PULL / n_queries:.2g}")
-        parts = [listwise(factor, part) for part in SIDES] if side == "each" else []
+    def listwise(totals: Sequence[float], side: str = "each", part_of: str = "") -> Candidate:
+        pulls = [float(f"{total / n_queries:.2g}") for total in totals]
+        name = f"listwise map, {WHERE[side]}, pull {' and '.join(f'{pull:g}' for pull in pulls)}"
+        along: dict[str, Candidate] = {}
+        weaker = next((total for total in WEAKER if total < totals[-1]), None)
+        if side == "each":
+            along = {part: listwise(totals, part, name) for part in SIDES}
+            if len(totals) > 1:  # the weakest of them is tried by itself
+                along["weakest"] = listwise(totals[-1:])
+                weaker = None
         return Candidate(
-            f"listwise map, {WHERE[side]}, pull {pull:g}",
-            lambda: ListwiseMap(pull, side=side, gain=gain, max_items=most, random_state=seed),
-            weaker=lambda: next((listwise(f) for f in PULLS if f < factor), None),
-            parts=tuple(parts),
-        )
+            name,
+            lambda: ListwiseMap(pulls, side=side, gain=gain, max_items=most, random_state=seed),
+            weaker=lambda: None if weaker is None else listwise([weaker]),
+            along=along, part_of=part_of,
+        )  # fmt: skip
 
-    return [*map(listwise, FIRST), *_others(n_features, seed)]
+    return [listwise(TOTAL_PULLS), *_others(n_features, seed)]
 
 
 def suited(n_queries: int, n_items: int, n_features: int) -> tuple[str, ...]:

@@ -33,6 +33,17 @@ class _Judged(NamedTuple):
     seconds: float
 
 
+class _Model(NamedTuple):
+    """A learner, and the parts of it that are judged too."""
+
+    learner: BaseRanker
+    parts: list[str]
+
+    @classmethod
+    def of(cls, candidate: Candidate) -> _Model:
+        return cls(candidate.build(), list(candidate.along))
+
+
 class Trial:
     """Learns candidates on the training part of each split, and judges its held-out queries.
 
@@ -59,7 +70,7 @@ class Trial:
         _, depth = parse_measure(measure)
         self._step = _FoldStep(splits, measure, depth or None)
         self._found: dict[str, dict[int, _Judged]] = {}
-        self._whole: dict[str, str] = {}  # of parts
+        self._whole: dict[str, str] = {}  # that a part belongs to
 
     def run(self, candidates: Sequence[Candidate | None], folds: Sequence[int]) -> Iterator[str]:
         """Candidates, or the vectors as they are, on the folds where they were not judged yet.
@@ -67,9 +78,9 @@ class Trial:
         Several at once, on a cluster or in threads. Yields the name of each when it is done.
         """
         names = [names_of(candidate) for candidate in candidates]
-        models = [None if candidate is None else candidate.build() for candidate in candidates]
-        for name, *parts in names:
-            self._whole.update((part, name) for part in parts)
+        models = [None if candidate is None else _Model.of(candidate) for candidate in candidates]
+        for candidate in filter(None, candidates):
+            self._whole.update((other.name, other.part_of) for other in candidate.along.values())
         todo = [
             (number, fold)
             for number, (name, *_) in enumerate(names)
@@ -124,19 +135,17 @@ class _FoldStep:
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_narrow": {}}
 
-    def local_step(
-        self, task: tuple[int, int], models: Sequence[BaseRanker | None]
-    ) -> list[_Judged]:
-        """What a model gives on a fold, and what its parts give, if it has some."""
+    def local_step(self, task: tuple[int, int], models: Sequence[_Model | None]) -> list[_Judged]:
+        """What a model gives on a fold, and what comes along with it."""
         begin, (number, fold) = time.perf_counter(), task
         metrics: list[EmbeddingMetric | None] = [None]
         if (model := models[number]) is not None:
             split = self.splits[fold]
             if fold not in self._narrow:
                 self._narrow[fold] = narrowed(split.X, split.relevance, split.queries)
-            model = clone(model)
-            metrics = [learned(model, *self._narrow[fold], split.queries)]
-            metrics += [part.metric_ for part in getattr(model, "parts_", {}).values()]
+            learner = clone(model.learner)
+            metrics = [learned(learner, *self._narrow[fold], split.queries)]
+            metrics += [learner.parts_[name] for name in model.parts]
         found = [self._scored(metric, self.splits[fold]) for metric in metrics]
         found[0] = found[0]._replace(seconds=time.perf_counter() - begin)
         return found
@@ -158,10 +167,10 @@ class _FoldStep:
 
 
 def names_of(candidate: Candidate | None) -> list[str]:
-    """The names of a candidate and its parts, or that of the vectors as they are."""
+    """The names of a candidate and those that come along, or that of the vectors as they are."""
     if candidate is None:
         return [AS_IS]
-    return [candidate.name, *(part.name for part in candidate.parts)]
+    return [candidate.name, *(other.name for other in candidate.along.values())]
 
 
 def learned(model: BaseRanker, X: Any, relevance: Relevance, queries: Any) -> EmbeddingMetric:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize_scalar
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, check_scalar
 
@@ -17,7 +16,8 @@ from ._base import BaseRanker
 from ._choices import check_choice
 from ._near_items import enough_unjudged, nearest_items
 from ._scaling import Scaled, in_blocks, partly_white, scale_data
-from ._solvers.pair_loss import GAINS, Grouped, Listwise, PairLoss, QueryLoss
+from ._solvers.pair_loss import GAINS, Grouped, Listwise, Minimum, PairLoss, QueryLoss
+from ._threads import in_threads, n_threads
 from .metric import BilinearMetric, EmbeddingMetric, LinearMetric
 from .relevance import Relevance
 from .search import Index
@@ -25,9 +25,10 @@ from .two_map_metric import TwoMapMetric
 
 SIDES = {"both": PairLoss, "query": QueryLoss}
 MOST_QUERIES = 200  # that settle the temperature
-# Pull times the number of queries that suits held-out queries in the training parts of Cranfield
-# (144 queries, best pull 0.03 to 0.1), SciFact (648, 0.003 to 0.01) and NFCorpus (2,051, 0.003).
-TOTAL_PULL = 8.0
+# Pulls times the number of queries. On held-out training queries of SciFact and NFCorpus (48 draws,
+# 100 to 400 to learn from) any one pull from 24 down to 0.8 gained less, or harmed new documents.
+TOTAL_PULLS = (80.0, 2.4)
+Key = tuple[str, float]  # a side and a pull
 
 
 class ListwiseMap(BaseRanker):
@@ -41,9 +42,10 @@ class ListwiseMap(BaseRanker):
 
     Parameters
     ----------
-    pull : float, optional
-        How strongly L is drawn to the identity. Larger is safer with few judgments; by default 8
-        over the number of queries.
+    pull : float or sequence of float, optional
+        How strongly L is drawn to the identity: more is safer, less learns more. Of several, the
+        mean of the squared distances (or products) is taken, which errs less than a pull in
+        between. By default 80 and 2.4 over the number of queries.
     side : {"both", "query", "each"}, default="both"
         Map queries and items alike, or queries only: then items stay as they are, and are ranked by
         their inner product with the mapped query, which for vectors of unit length is the cosine
@@ -62,14 +64,14 @@ class ListwiseMap(BaseRanker):
         losses is taken.
     gain : {"exponential", "linear", "binary"}, default="exponential"
         What a relevant item counts: ``2^grade - 1``, its grade, or 1.
-    tol : float, default=3e-3
-        Stop when a step lowers the loss by no more than this share of it.
+    tol : float, default=2e-2
+        Stop when two steps in a row lower the loss by no more than this share of it each.
     max_iter : int, default=100
         Steps of L-BFGS at most.
     max_unjudged : int, optional
         Of the items that no judgment names so many take part at most: those nearest to a query,
         in turn for all queries. The others are hardly ever neighbours. By default two for each
-        query, from 1,000 to 2,000.
+        query, from 1,000 to 1,500.
     max_items : int, default=20000
         If there are more items, queries are taken in groups, whose judged and nearest items are so
         many together. If the items are the queries too, so many of them are drawn at random.
@@ -84,18 +86,19 @@ class ListwiseMap(BaseRanker):
         The learned map of both sides, of the queries only, or of each.
     components_ : ndarray of shape (n_features, n_features)
         L, if it maps both sides.
-    parts_ : dict of str to ListwiseMap
-        The fitted maps "both" and "query", if ``side="each"``; else empty.
-    pull_ : float
-        The pull.
+    parts_ : dict of str to metric
+        What the metric is made of: "both" and "query", if ``side="each"``, and "weakest", what the
+        weakest of several pulls learned.
+    pulls_ : list of float
+        The pulls, strongest first.
     loss_ : float
-        The loss at the end; of "each" that of both parts.
+        The loss at the end, summed over all maps that were learned.
     n_iter_ : int
-        Steps; of "each" those of both parts.
+        Steps of all.
     temperature_ : float
-        The temperature before it is divided; of "each" see the parts.
+        The temperature before it is divided; of "each" that of the map of both sides.
     history_ : list of float
-        The loss after each step; of "each" see the parts.
+        The loss after each step, one map after another.
 
     Notes
     -----
@@ -115,14 +118,14 @@ class ListwiseMap(BaseRanker):
 
     def __init__(
         self,
-        pull: float | None = None,
+        pull: float | Sequence[float] | None = None,
         *,
         side: str = "both",
         whiten: float = 0.2,
         temperature: float | None = None,
         sharpness: float | Sequence[float] = (1.0, 2.0),
         gain: str = "exponential",
-        tol: float = 3e-3,
+        tol: float = 2e-2,
         max_iter: int = 100,
         max_unjudged: int | None = None,
         max_items: int = 20_000,
@@ -150,78 +153,77 @@ class ListwiseMap(BaseRanker):
         self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
     ) -> EmbeddingMetric:
         self._check_params()
-        if self.side == "each":
-            return self._learn_each(X, relevance, queries)
         if queries is None:
             X, relevance = self._fewer_rows(X, relevance)
+        by_default = np.divide(TOTAL_PULLS, relevance.n_queries)
+        self.pulls_ = np.unique(by_default if self.pull is None else self.pull)[::-1].tolist()
         data = scale_data(X, relevance, queries)
         white = partly_white(data.X, self.whiten)
         data = data._replace(
             X=in_blocks(data.X, white), Q=in_blocks(data.Q, white),
             mean=(white @ (data.mean / data.scale)).astype(X.dtype),
         )  # fmt: skip
-        groups = self._groups(relevance, X, queries)
-        losses = [self._loss(data, relevance, *group) for group in groups]
-        self.pull_ = TOTAL_PULL / relevance.n_queries if self.pull is None else float(self.pull)
-        self.temperature_ = self._temperature(losses[0])
-        temperatures = self.temperature_ / np.atleast_1d(self.sharpness)
-        rows = [Listwise(loss.relevance, temperatures.tolist(), self.gain) for loss in losses]
-        found = Grouped(losses).minimise(
-            rows, np.eye(X.shape[1]), tol=self.tol, floor=0.0, max_iter=self.max_iter,
-            pull=self.pull_,
-        )  # fmt: skip
-        if not found.converged:
+        sides = tuple(SIDES) if self.side == "each" else (self.side,)
+        problems = {side: self._problem(side, data, relevance, X, queries) for side in sides}
+        self.temperature_ = problems[sides[0]].temperature
+        minima = self._minima(problems)
+        maps = {key: _unwhitened(key[0], found.components, white) for key, found in minima.items()}
+        parts = {side: [key for key in maps if key[0] == side] for side in sides}
+        parts["weakest"] = [key for key in maps if key[1] == self.pulls_[-1]]
+        self.parts_ = {
+            name: _mean({key: maps[key] for key in keys}, X.dtype)
+            for name, keys in parts.items() if len(keys) < len(maps)
+        }  # fmt: skip
+        return _mean(maps, X.dtype)
+
+    def _problem(
+        self, side: str, data: Scaled, relevance: Relevance, X: np.ndarray,
+        queries: np.ndarray | None,
+    ) -> _Problem:  # fmt: skip
+        """What is to be minimised for a side."""
+        groups = self._groups(side, relevance, X, queries)
+        losses = [self._loss(side, data, relevance, *group) for group in groups]
+        temperature = self._temperature(losses[0])
+        temperatures = (temperature / np.atleast_1d(self.sharpness)).tolist()
+        rows = [Listwise(loss.relevance, temperatures, self.gain) for loss in losses]
+        return _Problem(Grouped(losses), rows, X.shape[1], temperature)
+
+    def _minima(self, problems: dict[str, _Problem]) -> dict[Key, Minimum]:
+        """What each pull finds for each side; side by side, unless there are cores to spare."""
+        keys = [(side, pull) for pull in reversed(self.pulls_) for side in problems]
+
+        def work(key: Key) -> Minimum:
+            problem = problems[key[0]]
+            return problem.loss.minimise(
+                problem.rows, np.eye(problem.n_features), tol=self.tol, floor=0.0,
+                max_iter=self.max_iter, pull=key[1],
+            )  # fmt: skip
+
+        spare = n_threads() >= len(keys)  # for blocks within a search, which end together
+        done = map(work, keys) if spare else in_threads(work, keys, ahead=len(keys))
+        minima = dict(zip(keys, done, strict=True))
+        if not all(found.converged for found in minima.values()):
             warnings.warn(
                 f"ListwiseMap stopped after {self.max_iter} steps while its loss still fell by "
                 f"more than tol={self.tol} of itself. Raise max_iter, tol or pull.",
-                ConvergenceWarning, stacklevel=3,
+                ConvergenceWarning, stacklevel=4,
             )  # fmt: skip
-        self.loss_, self.history_, self.n_iter_ = found.loss, found.losses, len(found.losses)
-        self.parts_: dict[str, ListwiseMap] = {}
-        return self._metric(found.components @ white, white, X.dtype)
-
-    def _learn_each(
-        self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
-    ) -> TwoMapMetric:
-        """What the map of both sides and that of the queries make together.
-
-        With L and M, ``|L q - L x|^2 - 2 (M q)'x`` is ``|A q - L x|^2`` but for what no item
-        changes, where ``A = L + inv(L)' M``.
-        """
-        self.parts_ = {
-            side: clone(self).set_params(side=side).fit(X, relevance, queries=queries)
-            for side in SIDES
-        }
-        self.pull_ = self.parts_["both"].pull_
-        self.loss_ = sum(part.loss_ for part in self.parts_.values())
-        self.n_iter_ = sum(part.n_iter_ for part in self.parts_.values())
-        metrics = [cast(EmbeddingMetric, part.metric_) for part in self.parts_.values()]
-        right, of_queries = (metric.left.astype(float) for metric in metrics)
-        left = right + np.linalg.solve(right.T, of_queries)
-        left, right = ((map_ / np.sqrt(2)).astype(X.dtype) for map_ in (left, right))  # the mean
-        return TwoMapMetric(left, right, parameters=self._parameters)
+        self.loss_ = sum(found.loss for found in minima.values())
+        self.history_ = [loss for found in minima.values() for loss in found.losses]
+        self.n_iter_ = len(self.history_)
+        return minima
 
     def _loss(
-        self, data: Scaled, relevance: Relevance, queries: np.ndarray, items: np.ndarray | None
-    ) -> PairLoss:
+        self, side: str, data: Scaled, relevance: Relevance, queries: np.ndarray,
+        items: np.ndarray | None,
+    ) -> PairLoss:  # fmt: skip
         """The loss of some queries, over some or all of the items."""
-        kind, part, Q = SIDES[self.side], relevance.take_queries(queries), data.Q[queries]
-        if self.side == "query":  # a product with the queries, so these count from where zero is
+        part, Q = relevance.take_queries(queries), data.Q[queries]
+        if side == "query":  # a product with the queries, so these count from where zero is
             Q = Q + data.mean
         if items is None:
-            return kind(data.X, Q, part, self.max_memory)
-        return kind(data.X[items], Q, part._take_items(items), self.max_memory)
-
-    def _metric(self, L: np.ndarray, white: np.ndarray, dtype: Any) -> EmbeddingMetric:
-        """A map of white vectors, as a metric of vectors as they are."""
-        if self.side == "both":
-            return LinearMetric(L.astype(dtype), parameters=self._parameters)
-        unmapped = np.eye(len(L), dtype=dtype)
-        return BilinearMetric((white @ L).astype(dtype), unmapped, parameters=self._parameters)
-
-    @property
-    def _parameters(self) -> dict[str, Any]:
-        return {"method": "ListwiseMap", "side": self.side, "pull": self.pull_}
+            return SIDES[side](data.X, Q, part, self.max_memory)
+        return SIDES[side](data.X[items], Q, part._take_items(items), self.max_memory)
 
     def _temperature(self, loss: PairLoss) -> float:
         """The one given, or the one of least loss before anything is learned."""
@@ -248,7 +250,7 @@ class ListwiseMap(BaseRanker):
         return X[rows], part.take_queries(part.trainable)
 
     def _groups(
-        self, relevance: Relevance, X: np.ndarray, queries: np.ndarray | None
+        self, side: str, relevance: Relevance, X: np.ndarray, queries: np.ndarray | None
     ) -> list[tuple[np.ndarray, np.ndarray | None]]:
         """Queries in order, cut where their judgments would fill half of the items; and the items.
 
@@ -264,7 +266,7 @@ class ListwiseMap(BaseRanker):
         enough = self.max_unjudged
         enough = enough_unjudged(numbers.size) if enough is None else enough
         unmapped = np.eye(X.shape[1], dtype=X.dtype)
-        index = Index(X, BilinearMetric(unmapped, unmapped) if self.side == "query" else None)
+        index = Index(X, BilinearMetric(unmapped, unmapped) if side == "query" else None)
         groups: list[tuple[np.ndarray, np.ndarray | None]] = []
         for group in np.unique(group_of):
             members = numbers[group_of == group]
@@ -280,13 +282,10 @@ class ListwiseMap(BaseRanker):
     def _check_params(self) -> None:
         check_choice(self.side, "side", (*SIDES, "each"))
         if self.pull is not None:
-            check_scalar(self.pull, "pull", Real, min_val=0)
+            self._check_several("pull", include_boundaries="left")
         check_scalar(self.tol, "tol", Real, min_val=0)
         check_scalar(self.whiten, "whiten", Real, min_val=0, max_val=2)
-        if np.size(self.sharpness) == 0:
-            raise ValueError("sharpness must be a number or several: got none.")
-        for sharpness in np.atleast_1d(self.sharpness).tolist():
-            check_scalar(sharpness, "sharpness", Real, min_val=0, include_boundaries="neither")
+        self._check_several("sharpness", include_boundaries="neither")
         check_choice(self.gain, "gain", GAINS)
         if self.max_unjudged is not None:
             check_scalar(self.max_unjudged, "max_unjudged", Integral, min_val=0)
@@ -296,3 +295,57 @@ class ListwiseMap(BaseRanker):
             check_scalar(
                 self.temperature, "temperature", Real, min_val=0, include_boundaries="neither"
             )
+
+    def _check_several(self, name: str, include_boundaries: str) -> None:
+        values = np.atleast_1d(getattr(self, name)).tolist()
+        if not values:
+            raise ValueError(f"{name} must be a number or several: got none.")
+        for value in values:
+            check_scalar(value, name, Real, min_val=0, include_boundaries=include_boundaries)
+
+
+class _Problem(NamedTuple):
+    """A loss over all groups of queries, and what makes it of distances."""
+
+    loss: Grouped
+    rows: list[Listwise]
+    n_features: int
+    temperature: float
+
+
+def _unwhitened(side: str, L: np.ndarray, white: np.ndarray) -> np.ndarray:
+    """A map of white vectors, as one of vectors as they are."""
+    return L @ white if side == "both" else white @ L @ white
+
+
+def _mean(maps: Mapping[Key, np.ndarray], dtype: Any) -> EmbeddingMetric:
+    """The mean of what maps of one side or two say, each learned with some pulls.
+
+    With L and M, ``|L q - L x|^2 - 2 (M q)'x`` is ``|A q - L x|^2`` but for what no item changes,
+    where ``A = L + inv(L)' M``.
+    """
+    both = [L for (side, _), L in maps.items() if side == "both"]
+    query = [M for (side, _), M in maps.items() if side == "query"]
+    pulls = sorted({pull for _, pull in maps}, reverse=True)
+    parameters = {
+        "method": "ListwiseMap",
+        "side": "each" if both and query else "both" if both else "query",
+        "pull": pulls if len(pulls) > 1 else pulls[0],
+    }
+    if not both:
+        left = np.mean(query, axis=0).astype(dtype)
+        return BilinearMetric(left, np.eye(len(left), dtype=dtype), parameters=parameters)
+    right = _root_mean_square(both)
+    if not query:
+        return LinearMetric(right.astype(dtype), parameters=parameters)
+    left = right + np.linalg.solve(right.T, np.mean(query, axis=0))
+    left, right = ((map_ / np.sqrt(2)).astype(dtype) for map_ in (left, right))
+    return TwoMapMetric(left, right, parameters=parameters)
+
+
+def _root_mean_square(maps: Sequence[np.ndarray]) -> np.ndarray:
+    """A map whose squared distances are the mean of those of several."""
+    if len(maps) == 1:
+        return maps[0]
+    squares, directions = np.linalg.eigh(np.mean([L.T @ L for L in maps], axis=0))
+    return (directions * np.sqrt(np.maximum(squares, 0))) @ directions.T

@@ -23,7 +23,7 @@ EXTREMES = 3  # queries of each kind that the page shows
 class Tried:
     """One candidate: the measure of every held-out query, the seconds of its folds, its lists.
 
-    A part of another candidate comes with its fit: its seconds are 0, and counted in the other's.
+    What comes along with another's fit has 0 seconds: they are counted there.
     """
 
     name: str

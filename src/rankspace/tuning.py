@@ -277,8 +277,8 @@ class _Search:
 
     @property
     def named(self) -> dict[str, Candidate]:
-        """All candidates that were tried, and parts of them."""
-        every = [c for whole in self.built.values() for c in (whole, *whole.parts)]
+        """All candidates that were tried, and those that came along."""
+        every = [c for whole in self.built.values() for c in (whole, *whole.along.values())]
         return {candidate.name: candidate for candidate in every}
 
     def _has_time(self, folds: Sequence[int]) -> bool:
