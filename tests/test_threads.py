@@ -1,0 +1,62 @@
+"""Work in threads: results in order, and threads that outlive neither a fork nor an error."""
+
+import multiprocessing
+import threading
+
+import pytest
+
+from rankspace import _threads
+from rankspace._threads import in_threads
+
+
+@pytest.fixture
+def three_cores(monkeypatch):
+    monkeypatch.setattr(_threads, "n_threads", lambda: 1 if in_team() else 3)
+
+
+def in_team():
+    return getattr(_threads._here, "in_team", False)
+
+
+def squares():
+    return list(in_threads(lambda part: part**2, range(10), ahead=2))
+
+
+@pytest.mark.usefixtures("three_cores")
+def test_results_come_in_order_from_threads_that_stay():
+    names = set()
+
+    def work(part):
+        names.add(threading.current_thread().name)
+        return part**2
+
+    for _ in range(5):
+        assert list(in_threads(work, range(10), ahead=2)) == [part**2 for part in range(10)]
+    assert len(names) <= 3
+    assert threading.current_thread().name not in names
+
+
+@pytest.mark.usefixtures("three_cores")
+def test_threads_start_none_themselves_and_go_on_after_an_error():
+    def nested(part):
+        caller = threading.current_thread()
+        return list(in_threads(lambda _: threading.current_thread() is caller, range(3)))
+
+    assert list(in_threads(nested, range(6))) == [[True] * 3] * 6
+    with pytest.raises(ZeroDivisionError):
+        list(in_threads(lambda part: 1 // part, range(3)))
+    assert squares() == [part**2 for part in range(10)]
+
+
+@pytest.mark.usefixtures("three_cores")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.skipif(
+    "fork" not in multiprocessing.get_all_start_methods(), reason="processes cannot be forked here"
+)
+def test_a_forked_process_has_threads_of_its_own():
+    squares()
+    context = multiprocessing.get_context("fork")
+    child = context.Process(target=squares, daemon=True)
+    child.start()
+    child.join(60)
+    assert child.exitcode == 0
