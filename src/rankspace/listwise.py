@@ -26,7 +26,7 @@ from .two_map_metric import TwoMapMetric
 SIDES = {"both": PairLoss, "query": QueryLoss}
 MOST_QUERIES = 200  # that settle the temperature
 # Pulls times the number of queries. On held-out training queries of SciFact and NFCorpus (48 draws,
-# 100 to 400 to learn from) any one pull from 24 down to 0.8 gained less, or harmed new documents.
+# 100 to 400 to learn from) one pull of 24 to 0.8 gained less, overall or for new documents.
 TOTAL_PULLS = (80.0, 2.4)
 Key = tuple[str, float]  # a side and a pull
 
@@ -70,8 +70,8 @@ class ListwiseMap(BaseRanker):
         Steps of L-BFGS at most.
     max_unjudged : int, optional
         Of the items that no judgment names so many take part at most: those nearest to a query,
-        in turn for all queries. The others are hardly ever neighbours. By default two for each
-        query, from 1,000 to 1,500.
+        in turn for all queries. The others are hardly ever neighbours. By default three for
+        two queries, from 1,000 to 1,500.
     max_items : int, default=20000
         If there are more items, queries are taken in groups, whose judged and nearest items are so
         many together. If the items are the queries too, so many of them are drawn at random.
