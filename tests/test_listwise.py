@@ -11,8 +11,18 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from rankspace import BilinearMetric, Euclidean, Index, ListwiseMap, Relevance, evaluate, listwise
+from rankspace import (
+    BilinearMetric,
+    Euclidean,
+    Index,
+    ListwiseMap,
+    Relevance,
+    _threads,
+    evaluate,
+    listwise,
+)
 from rankspace._scaling import partly_white
+from rankspace._solvers import pair_loss
 from rankspace._solvers.pair_loss import Grouped, Listwise, PairLoss
 from rankspace.listwise import SIDES
 
@@ -164,7 +174,10 @@ def test_of_several_pulls_the_mean_of_what_they_say_is_taken(side):
     np.testing.assert_allclose(relative(model.metric_, Q, X), expected, atol=1e-8)
     assert np.abs(expected - relative(weak.metric_, Q, X)).max() > 1e-3
     np.testing.assert_array_equal(model.parts_["weakest"].left, weak.metric_.left)
-    assert list(model.parts_) == (["both", "query"] if side == "each" else []) + ["weakest"]
+    for name, part in weak.parts_.items():
+        np.testing.assert_array_equal(model.parts_[f"weakest {name}"].left, part.left)
+    parts = ["both", "query", "weakest", "weakest both", "weakest query"]
+    assert list(model.parts_) == (parts if side == "each" else ["weakest"])
     assert model.metric_.parameters["pull"] == [0.1, 0.001]
 
 
@@ -172,8 +185,11 @@ def test_maps_learned_one_after_another_and_side_by_side_are_the_same(monkeypatc
     X, Q, relevance = planted()
     X, Q = unit(X, Q)
     found = []
-    for cores in (1, 2, 64):
-        monkeypatch.setattr(listwise, "n_threads", lambda cores=cores: cores)
+    for cores in (1, 2, 4, 64):
+        for module in (listwise, _threads, pair_loss):
+            monkeypatch.setattr(
+                module, "n_threads", lambda cores=cores: 1 if _threads._here.__dict__ else cores
+            )
         found.append(ListwiseMap(side="each").fit(X, relevance, queries=Q).metric_)
     for other in found[1:]:
         np.testing.assert_array_equal(found[0].left, other.left)
@@ -363,6 +379,7 @@ def test_stopping_early_is_said():
         ({"pull": -1}, "pull"),
         ({"pull": (1.0, -1.0)}, "pull"),
         ({"pull": ()}, "pull must be a number or several"),
+        ({"pull": (1.0, np.nan)}, "pull must be finite: got nan"),
         ({"temperature": 0.0}, "temperature"),
         ({"sharpness": (1.0, 0.0)}, "sharpness"),
         ({"sharpness": ()}, "sharpness must be a number or several"),

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import threading
+import time
 
 import pytest
 
@@ -46,6 +47,26 @@ def test_threads_start_none_themselves_and_go_on_after_an_error():
     with pytest.raises(ZeroDivisionError):
         list(in_threads(lambda part: 1 // part, range(3)))
     assert squares() == [part**2 for part in range(10)]
+
+
+@pytest.mark.usefixtures("three_cores")
+def test_after_an_error_nothing_goes_on_and_products_have_their_threads_back():
+    ended = []
+
+    def work(part):
+        with _threads.single_products():
+            if part:
+                time.sleep(0.2)
+                ended.append(part)
+            else:
+                raise ZeroDivisionError
+        return part
+
+    before = [library["num_threads"] for library in _threads._blas().info()]
+    with pytest.raises(ZeroDivisionError):
+        list(in_threads(work, range(3)))
+    assert sorted(ended) == [1, 2]
+    assert [library["num_threads"] for library in _threads._blas().info()] == before
 
 
 @pytest.mark.usefixtures("three_cores")

@@ -50,7 +50,8 @@ def candidates(
         if side == "each":
             along = {part: listwise(totals, part, name) for part in SIDES}
             if len(totals) > 1:  # the weakest of them is tried by itself
-                along["weakest"] = listwise(totals[-1:])
+                along["weakest"] = alone = listwise(totals[-1:])
+                along |= {f"weakest {part}": found for part, found in alone.along.items()}
                 weaker = None
         return Candidate(
             name,

@@ -15,8 +15,9 @@ from .relevance import Relevance
 from .results import Report
 from .tune_report import Tried, TuneReport
 
-# Chance of selling noise, and of passing a candidate over for bad luck of a group (both one-sided);
-# and of turning down the choice for the latter (two-sided, as the report prints it).
+BEYOND_CHANCE = 0.025  # of selling noise, one-sided
+# Chance of passing a candidate over for bad luck of a group (one-sided), and of turning down the
+# choice for that (two-sided, as the report prints it).
 SIGNIFICANT = 0.05
 
 

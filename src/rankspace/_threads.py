@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache
 from typing import Any, TypeVar
 
@@ -70,8 +70,19 @@ def in_threads(
     for first in range(0, len(parts), batch):
         # Not while the reader has its turn: the limit holds for the whole process.
         with single_products():
-            results = list(pool.map(work, parts[first : first + batch]))
+            results = _all_done([pool.submit(work, part) for part in parts[first : first + batch]])
         yield from results
+
+
+def _all_done(futures: Sequence[Future[Result]]) -> list[Result]:
+    """All results; if there is an error, only when nothing of the work goes on."""
+    try:
+        return [future.result() for future in futures]
+    except BaseException:
+        for future in futures:
+            future.cancel()
+        wait(futures)
+        raise
 
 
 WORTH_THREADS = 5e7  # flops of a round of work, below which handing it over takes longer

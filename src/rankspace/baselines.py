@@ -95,7 +95,7 @@ class LMNN(_PairLearner):
     push : float, default=0.5
         Weight of the pushing against the pulling, from 0 to 1.
     tol : float, default=1e-6
-        Stop when the loss falls by less than this share of itself.
+        Stop when two steps in a row lower the loss by no more than this share of it each.
     max_iter : int, default=200
         Steps of L-BFGS at most.
     max_memory : int, default=512
@@ -166,7 +166,7 @@ class MLCC(_PairLearner):
     Parameters
     ----------
     tol : float, default=1e-6
-        Stop when the loss falls by less than this share of itself.
+        Stop when two steps in a row lower the loss by no more than this share of it each.
     max_iter : int, default=200
         Steps of L-BFGS at most.
     max_memory : int, default=512

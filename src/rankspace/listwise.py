@@ -44,8 +44,8 @@ class ListwiseMap(BaseRanker):
     ----------
     pull : float or sequence of float, optional
         How strongly L is drawn to the identity: more is safer, less learns more. Of several, the
-        mean of the squared distances (or products) is taken, which errs less than a pull in
-        between. By default 80 and 2.4 over the number of queries.
+        mean of the squared distances (or products) is taken, which often errs less than a pull
+        in between. By default 80 and 2.4 over the number of queries.
     side : {"both", "query", "each"}, default="both"
         Map queries and items alike, or queries only: then items stay as they are, and are ranked by
         their inner product with the mapped query, which for vectors of unit length is the cosine
@@ -87,8 +87,8 @@ class ListwiseMap(BaseRanker):
     components_ : ndarray of shape (n_features, n_features)
         L, if it maps both sides.
     parts_ : dict of str to metric
-        What the metric is made of: "both" and "query", if ``side="each"``, and "weakest", what the
-        weakest of several pulls learned.
+        What the metric is made of: "both" and "query", if ``side="each"``; "weakest", what the
+        weakest of several pulls learned; and of both, "weakest both" and "weakest query".
     pulls_ : list of float
         The pulls, strongest first.
     loss_ : float
@@ -168,13 +168,23 @@ class ListwiseMap(BaseRanker):
         self.temperature_ = problems[sides[0]].temperature
         minima = self._minima(problems)
         maps = {key: _unwhitened(key[0], found.components, white) for key, found in minima.items()}
-        parts = {side: [key for key in maps if key[0] == side] for side in sides}
-        parts["weakest"] = [key for key in maps if key[1] == self.pulls_[-1]]
         self.parts_ = {
             name: _mean({key: maps[key] for key in keys}, X.dtype)
-            for name, keys in parts.items() if len(keys) < len(maps)
-        }  # fmt: skip
+            for name, keys in self._parts(list(maps)).items()
+        }
         return _mean(maps, X.dtype)
+
+    def _parts(self, keys: list[Key]) -> dict[str, list[Key]]:
+        """The maps of each part by name."""
+        sides = list(SIDES) if self.side == "each" else []
+        weakest = [key for key in keys if key[1] == self.pulls_[-1]]
+        parts = {side: [key for key in keys if key[0] == side] for side in sides}
+        if len(weakest) < len(keys):
+            parts["weakest"] = weakest
+            parts |= {
+                f"weakest {side}": [key for key in weakest if key[0] == side] for side in sides
+            }
+        return parts
 
     def _problem(
         self, side: str, data: Scaled, relevance: Relevance, X: np.ndarray,
@@ -189,7 +199,7 @@ class ListwiseMap(BaseRanker):
         return _Problem(Grouped(losses), rows, X.shape[1], temperature)
 
     def _minima(self, problems: dict[str, _Problem]) -> dict[Key, Minimum]:
-        """What each pull finds for each side; side by side, unless there are cores to spare."""
+        """What each pull finds for each side; side by side, unless each can use all cores."""
         keys = [(side, pull) for pull in reversed(self.pulls_) for side in problems]
 
         def work(key: Key) -> Minimum:
@@ -199,8 +209,11 @@ class ListwiseMap(BaseRanker):
                 max_iter=self.max_iter, pull=key[1],
             )  # fmt: skip
 
-        spare = n_threads() >= len(keys)  # for blocks within a search, which end together
-        done = map(work, keys) if spare else in_threads(work, keys, ahead=len(keys))
+        blocks = min(
+            len(part.blocks) for problem in problems.values() for part in problem.loss.losses
+        )
+        in_turn = blocks >= n_threads() >= len(keys)  # blocks end together, searches do not
+        done = map(work, keys) if in_turn else in_threads(work, keys, ahead=len(keys))
         minima = dict(zip(keys, done, strict=True))
         if not all(found.converged for found in minima.values()):
             warnings.warn(
@@ -302,6 +315,8 @@ class ListwiseMap(BaseRanker):
             raise ValueError(f"{name} must be a number or several: got none.")
         for value in values:
             check_scalar(value, name, Real, min_val=0, include_boundaries=include_boundaries)
+            if not np.isfinite(value):
+                raise ValueError(f"{name} must be finite: got {value}.")
 
 
 class _Problem(NamedTuple):

@@ -34,7 +34,7 @@ class Tried:
 
     @property
     def fit(self) -> str:
-        """The name of the fit it came with."""
+        """Its own name, or that of the candidate it is a part of."""
         return self.part_of or self.name
 
 

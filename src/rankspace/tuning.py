@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 
 from ._candidates import METHODS, Candidate, candidates, is_large, suited
 from ._choices import check_choice
-from ._choosing import SIGNIFICANT, Choice, judge, sign_of
+from ._choosing import BEYOND_CHANCE, Choice, judge, sign_of
 from ._held_out import hold_out
 from ._near_items import narrowed
 from ._trials import AS_IS, Trial, learned, names_of, seen_queries
@@ -85,7 +85,7 @@ def tune(
 
     Listwise maps come first, of many queries on one fold, with weaker pulls to the identity as long
     as the weakest is clearly ahead; other folds and methods follow only if nothing was better
-    beyond chance. The looks share the level of 5 %, one-sided, at which noise may be sold.
+    beyond chance. The looks share the level of 2.5 %, one-sided, at which noise may be sold.
 
     Parameters
     ----------
@@ -195,15 +195,15 @@ def _looks(todo: Sequence[Candidate], n_folds: int, early: bool, exhaustive: boo
     maps = [candidate for candidate in todo if candidate.method == "listwise"]
     others = [candidate for candidate in todo if candidate.method != "listwise"]
     if exhaustive:
-        return [_Look(todo, range(n_folds), SIGNIFICANT)]
+        return [_Look(todo, range(n_folds), BEYOND_CHANCE)]
     looks = []
     if maps and early:
-        looks.append(_Look(maps, range(1), AT_ONE_FOLD * SIGNIFICANT))
+        looks.append(_Look(maps, range(1), AT_ONE_FOLD * BEYOND_CHANCE))
     if maps:
-        looks.append(_Look(maps, range(n_folds), AT_MAPS * SIGNIFICANT))
+        looks.append(_Look(maps, range(n_folds), AT_MAPS * BEYOND_CHANCE))
     if others or not maps:
         looks.append(_Look(others, range(n_folds), 0.0))
-    rest = SIGNIFICANT - sum(look.level for look in looks[:-1])
+    rest = BEYOND_CHANCE - sum(look.level for look in looks[:-1])
     return [*looks[:-1], looks[-1]._replace(level=rest)]
 
 
@@ -234,7 +234,7 @@ class _Search:
                 look = looks[number - 1]
                 spent, later = spent - look.level, ()
             ends = not later or not self._has_time(later[0].folds)
-            report = self._judge(look.folds, SIGNIFICANT - spent if ends else look.level)
+            report = self._judge(look.folds, BEYOND_CHANCE - spent if ends else look.level)
             if report.chosen != AS_IS:
                 break
             if ends:

@@ -52,8 +52,8 @@ class Minimised:
         """Go down from a map until two steps lower the loss by no more than a share ``tol`` each.
 
         Losses below ``floor`` count as that much. With ``pull``, so many times the squared distance
-        from the start is added to the loss, and the first step that is tried makes that 1/4, unless
-        it were longer than the start.
+        from the start is added to the loss, and the first step that is tried makes that 1/4 at
+        most, and is no longer than the start.
         """
         unit = min(1 / (2 * np.sqrt(pull)), float(np.linalg.norm(start))) if pull else 1.0
 
