@@ -126,6 +126,7 @@ def test_no_query_has_a_say_in_what_it_is_judged_by(monkeypatch):
     monkeypatch.setattr(Trial, "run", lambda *call: iter(()))
     values = [tried(name, values) for name, values in wanted.items()]
     monkeypatch.setattr(Trial, "tried", lambda *call: values)
+    monkeypatch.setattr(module, "ALONE", 0.0)
     report = tune(X, relevance, queries=Q, random_state=0).report
     np.testing.assert_allclose(report.after.values[MEASURE][first], wanted["query"][first])
     np.testing.assert_allclose(report.after.values[MEASURE][~first], wanted["both"][~first])
@@ -212,6 +213,49 @@ def test_parts_of_a_candidate_are_judged_as_if_fitted_by_themselves():
         assert other.build().pull == weakest.build().pull
     for other in apart.tried([0, 1]):
         np.testing.assert_array_equal(found[other.name].values, other.values)
+
+
+def judged_alone(rivals, seen=None, alone=0.02, level=0.0):
+    """What is made of candidates by two halves of the queries."""
+    n = len(rivals[0].values)
+    half = np.arange(n) % 2 == 0
+    judgments = Relevance.from_lists([[0]] * n, n_items=300)
+    seen = np.ones(n, dtype=bool) if seen is None else seen
+    choice = Choice(rivals, seen, 1.0, False)
+    parts = [np.flatnonzero(half), np.flatnonzero(~half)]
+    return judge(choice, parts, judgments, MEASURE, level, alone)
+
+
+def test_the_first_is_taken_where_choosing_would_lose_what_it_gains():
+    rng = np.random.default_rng(0)
+    half, raw = np.arange(100) % 2 == 0, rng.uniform(0.4, 0.6, size=100)
+    first = tried("first", raw + 0.05)
+    fickle = [  # each is best for the half that does not choose it
+        tried("one", raw + np.where(half, 0.2, -0.2) + 0.06),
+        tried("other", raw + np.where(half, -0.2, 0.2) + 0.06),
+    ]
+    report = judged_alone([tried(AS_IS, raw), first, *fickle])
+    assert report.chosen == "first"
+    assert report.verdict.startswith("Better beyond chance: first")
+    np.testing.assert_array_equal(report.after.values[MEASURE], first.values)
+    assert [t.name for t in report.tried] == [AS_IS, "first", "one", "other"]
+    assert judged_alone([tried(AS_IS, raw), first, *fickle], alone=0, level=0.02).chosen == AS_IS
+
+
+def test_choosing_adds_to_the_first_and_makes_up_for_it_at_a_level_of_its_own():
+    raw = np.random.default_rng(0).uniform(0.4, 0.6, size=100)
+    rivals = [tried(AS_IS, raw), tried("first", raw + 0.05), tried("better", raw + 0.1)]
+    assert judged_alone(rivals).chosen == "better"
+    rivals[1] = tried("first", raw - 0.05)
+    assert judged_alone(rivals).chosen == AS_IS
+    assert judged_alone(rivals, level=0.01).chosen == "better"
+
+
+def test_the_first_is_not_taken_where_it_harms_a_group():
+    raw, seen = np.random.default_rng(0).uniform(0.4, 0.6, size=100), np.arange(100) < 80
+    rivals = [tried(AS_IS, raw), tried("first", raw + np.where(seen, 0.1, -0.1))]
+    assert judged_alone(rivals, seen).chosen == AS_IS
+    assert judged_alone(rivals).chosen == "first"
 
 
 def test_harm_to_a_small_group_must_be_beyond_chance():

@@ -99,38 +99,61 @@ def _harmed(gains: np.ndarray) -> bool:
 
 
 def judge(
+    choice: Choice, parts: Sequence[np.ndarray], relevance: Relevance, measure: str,
+    level: float, alone: float = 0.0,
+) -> TuneReport:  # fmt: skip
+    """What choosing is worth, or what the first candidate is, if that is all one can be sure of.
+
+    The first is tested by itself at a level of its own, ``alone``, for choosing has a price: what
+    each part is judged by differs. If it passes, choosing may add to it at that level too.
+    """
+    everyone = np.concatenate(parts)
+    first = replace(choice, tried=choice.tried[:2])
+    if alone and first.of_all() != AS_IS:
+        draft = _draft(first, [(everyone, 1)], relevance, measure)
+        draft = replace(
+            draft, verdict=_verdict(draft, choice.sign, alone), tried=list(choice.tried)
+        )
+        if draft.verdict.startswith("Better"):
+            chosen = _chosen(choice, parts, relevance, measure, alone)
+            return draft if chosen.chosen == AS_IS else chosen
+    return _chosen(choice, parts, relevance, measure, level)
+
+
+def _chosen(
     choice: Choice, parts: Sequence[np.ndarray], relevance: Relevance, measure: str, level: float
 ) -> TuneReport:
     """What choosing is worth, without what turns out to harm a group if there is something else."""
-    reports = []
+    tried = list(choice.tried)
     while True:
-        draft = _nested(choice, parts, relevance, measure)
-        harmed = _worse_group(draft, choice.sign)
-        verdict = _verdict(draft, choice.sign, level, harmed)
-        reports.append(replace(draft, verdict=verdict))
-        if not harmed or not verdict.startswith("It is better"):
+        picks = [(part, choice.pick(_others(parts, part, relevance.n_queries))) for part in parts]
+        found = _draft(choice, picks, relevance, measure)
+        found = replace(found, verdict=_verdict(found, choice.sign, level), tried=tried)
+        if len(choice.tried) == len(tried):
+            draft = found
+        if not found.verdict.startswith("It is better"):
             break
-        choice = replace(choice, tried=[t for t in choice.tried if t.name != draft.chosen])
-    found = reports[-1]
-    if not found.verdict.startswith("Better"):
-        found = replace(reports[0], chosen=AS_IS)
-    return replace(found, tried=reports[0].tried)
+        choice = replace(choice, tried=[t for t in choice.tried if t.name != found.chosen])
+    return found if found.verdict.startswith("Better") else replace(draft, chosen=AS_IS)
 
 
-def _nested(
-    choice: Choice, parts: Sequence[np.ndarray], relevance: Relevance, measure: str
+def _others(parts: Sequence[np.ndarray], part: np.ndarray, n_queries: int) -> np.ndarray:
+    """Held-out queries but for a part."""
+    others = np.zeros(n_queries, dtype=bool)
+    others[np.concatenate(parts)] = True
+    others[part] = False
+    return others
+
+
+def _draft(
+    choice: Choice, picks: Sequence[tuple[np.ndarray, int]], relevance: Relevance, measure: str
 ) -> TuneReport:
-    """Each part of the held-out queries by the choice of the others."""
-    everyone = np.zeros(relevance.n_queries, dtype=bool)
-    everyone[np.concatenate(parts)] = True
+    """A report on parts of the queries, each judged by a candidate of its own."""
     after, lists = np.full(relevance.n_queries, np.nan), list(choice.tried[0].lists)
-    for part in parts:
-        others = everyone.copy()
-        others[part] = False
-        picked = choice.tried[choice.pick(others)]
-        after[part] = picked.values[part]
+    for part, number in picks:
+        after[part] = choice.tried[number].values[part]
         for query in part:
-            lists[query] = picked.lists[query]
+            lists[query] = choice.tried[number].lists[query]
     smaller = frozenset({measure}) if choice.sign < 0 else frozenset()
     before_report, after_report = (
         Report({measure: values}, smaller, relevance.query_ids, relevance.weights)
@@ -152,9 +175,7 @@ def _worse_group(report: TuneReport, sign: float) -> tuple[str, float] | None:
     return None
 
 
-def _verdict(
-    report: TuneReport, sign: float, level: float, harmed: tuple[str, float] | None
-) -> str:
+def _verdict(report: TuneReport, sign: float, level: float) -> str:
     found, name = report.comparisons["all"], report.measure
     if report.chosen == AS_IS:
         return "Nothing tried ranks better than the vectors as they are: keep them."
@@ -165,7 +186,7 @@ def _verdict(
             f"Nothing is better beyond chance (one-sided p = {chance:.3g}, asked for is "
             f"{level:.3g}): keep the vectors as they are, or judge more queries."
         )
-    if harmed:
+    if harmed := _worse_group(report, sign):
         return (
             f"It is better on the whole, but worse for queries with {harmed[0]} relevant items "
             f"(p = {harmed[1]:.3g}): keep the vectors as they are."

@@ -27,8 +27,9 @@ from .tune_report import TuneReport
 FEWEST_QUERIES = 10
 MANY_QUERIES, MANY_OF_LARGE = 600, 300  # whose third may tell a gain from chance
 # Shares of the level that go to a first look at one fold, and to one at the listwise maps; the last
-# look has the rest, so that all together sell noise no more often than one would.
-AT_ONE_FOLD, AT_MAPS = 0.1, 0.8
+# look has the rest, so that all together sell noise no more often than one would. In looks at maps
+# most goes to the first of them by itself.
+AT_ONE_FOLD, AT_MAPS, ALONE = 0.05, 0.85, 0.9
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,11 +184,15 @@ class _Clock:
 
 
 class _Look(NamedTuple):
-    """Candidates to try, the folds to judge them on, and the chance of error it may spend."""
+    """Candidates to try, the folds to judge them on, and the chance of error it may spend.
+
+    ``alone`` is the share of that for the first of them by itself.
+    """
 
     candidates: Sequence[Candidate]
     folds: range
     level: float
+    alone: float = 0.0
 
 
 def _looks(todo: Sequence[Candidate], n_folds: int, early: bool, exhaustive: bool) -> list[_Look]:
@@ -195,12 +200,12 @@ def _looks(todo: Sequence[Candidate], n_folds: int, early: bool, exhaustive: boo
     maps = [candidate for candidate in todo if candidate.method == "listwise"]
     others = [candidate for candidate in todo if candidate.method != "listwise"]
     if exhaustive:
-        return [_Look(todo, range(n_folds), BEYOND_CHANCE)]
+        return [_Look(todo, range(n_folds), BEYOND_CHANCE, ALONE if maps else 0.0)]
     looks = []
     if maps and early:
-        looks.append(_Look(maps, range(1), AT_ONE_FOLD * BEYOND_CHANCE))
+        looks.append(_Look(maps, range(1), AT_ONE_FOLD * BEYOND_CHANCE, ALONE))
     if maps:
-        looks.append(_Look(maps, range(n_folds), AT_MAPS * BEYOND_CHANCE))
+        looks.append(_Look(maps, range(n_folds), AT_MAPS * BEYOND_CHANCE, ALONE))
     if others or not maps:
         looks.append(_Look(others, range(n_folds), 0.0))
     rest = BEYOND_CHANCE - sum(look.level for look in looks[:-1])
@@ -234,7 +239,9 @@ class _Search:
                 look = looks[number - 1]
                 spent, later = spent - look.level, ()
             ends = not later or not self._has_time(later[0].folds)
-            report = self._judge(look.folds, BEYOND_CHANCE - spent if ends else look.level)
+            if ends:
+                look = look._replace(level=BEYOND_CHANCE - spent)
+            report = self._judge(look)
             if report.chosen != AS_IS:
                 break
             if ends:
@@ -294,12 +301,18 @@ class _Search:
         tried, sign = self.trial.tried(folds), sign_of(self.trial.measure)
         return Choice(tried, self.seen, sign, self.generalise, self.trial.relevance.weights)
 
-    def _judge(self, folds: Sequence[int], level: float) -> TuneReport:
-        parts = [self.trial.tests[fold] for fold in folds]
+    def _judge(self, look: _Look) -> TuneReport:
+        parts = [self.trial.tests[fold] for fold in look.folds]
         if len(parts) == 1:
             order = np.random.default_rng(self.seed).permutation(parts[0])
             parts = [order[::2], order[1::2]]
-        return judge(self._choice(folds), parts, self.trial.relevance, self.trial.measure, level)
+        choice, (first, *_) = self._choice(look.folds), look.candidates
+        # Only what was to come first whatever the data say is tested by itself.
+        alone = look.alone if choice.tried[1:2] and choice.tried[1].name == first.name else 0.0
+        return judge(
+            choice, parts, self.trial.relevance, self.trial.measure,
+            level=(1 - alone) * look.level, alone=alone * look.level,
+        )  # fmt: skip
 
 
 # ---------------------------------------------------------------------- checks
