@@ -81,8 +81,9 @@ def tune(
     Queries are dealt to folds; every candidate is learned without a fold and judged on it. The
     choice has the best mean of those that are not worse for queries whose relevant items training
     judgments never named, nor for the others. What it is worth is told by choosing for each fold on
-    the others; if that shows harm after all, the next best is taken. Unless it is better beyond
-    chance, the answer is the identity. The choice is then fitted on all queries.
+    the others; if that shows harm after all, the next best is taken. The first candidate is tested
+    by itself too, and taken if it is better beyond chance and choosing is not; if neither is, the
+    answer is the identity. The choice is then fitted on all queries.
 
     Listwise maps come first, of many queries on one fold, with weaker pulls to the identity as long
     as the weakest is clearly ahead; other folds and methods follow only if nothing was better
