@@ -49,8 +49,7 @@ def candidates(
         weaker = next((total for total in WEAKER if total < totals[-1]), None)
         if side == "each":
             along = {part: listwise(totals, part, name) for part in SIDES}
-            if len(totals) > 1:  # either end is tried by itself
-                along["strongest"] = listwise(totals[:1], part_of=name)
+            if len(totals) > 1:  # the weakest of them is tried by itself
                 along["weakest"] = alone = listwise(totals[-1:])
                 along |= {f"weakest {part}": found for part, found in alone.along.items()}
                 weaker = None

@@ -100,27 +100,23 @@ def _harmed(gains: np.ndarray) -> bool:
 
 def judge(
     choice: Choice, parts: Sequence[np.ndarray], relevance: Relevance, measure: str,
-    level: float, firsts: Sequence[str] = (), alone: float = 0.0,
+    level: float, alone: float = 0.0,
 ) -> TuneReport:  # fmt: skip
-    """What choosing is worth, or what a candidate set beforehand is, if one can be sure of no more.
+    """What choosing is worth, or what the first candidate is, if that is all one can be sure of.
 
-    The first of ``firsts`` that harms no group is tested by itself at a level of its own,
-    ``alone``, for choosing has a price: what each part is judged by differs. If it passes, choosing
-    may add to it at that level too.
+    The first is tested by itself at a level of its own, ``alone``, for choosing has a price: what
+    each part is judged by differs. If it passes, choosing may add to it at that level too.
     """
-    for name in firsts:
-        only = replace(choice, tried=[t for t in choice.tried if t.name in (AS_IS, name)])
-        if only.of_all() == AS_IS:
-            continue
-        draft = _draft(only, [(np.concatenate(parts), 1)], relevance, measure)
-        verdict = _verdict(draft, choice.sign, alone)
-        if verdict.startswith("It is better"):
-            continue
-        if verdict.startswith("Better"):
-            draft = replace(draft, verdict=verdict, tried=list(choice.tried))
+    everyone = np.concatenate(parts)
+    first = replace(choice, tried=choice.tried[:2])
+    if alone and first.of_all() != AS_IS:
+        draft = _draft(first, [(everyone, 1)], relevance, measure)
+        draft = replace(
+            draft, verdict=_verdict(draft, choice.sign, alone), tried=list(choice.tried)
+        )
+        if draft.verdict.startswith("Better"):
             chosen = _chosen(choice, parts, relevance, measure, alone)
             return draft if chosen.chosen == AS_IS else chosen
-        break
     return _chosen(choice, parts, relevance, measure, level)
 
 

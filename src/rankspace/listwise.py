@@ -87,8 +87,8 @@ class ListwiseMap(BaseRanker):
     components_ : ndarray of shape (n_features, n_features)
         L, if it maps both sides.
     parts_ : dict of str to metric
-        What the metric is made of: "both" and "query", if ``side="each"``; "strongest" and
-        "weakest", what these of several pulls learned; and "weakest both" and "weakest query".
+        What the metric is made of: "both" and "query", if ``side="each"``; "weakest", what the
+        weakest of several pulls learned; and of both, "weakest both" and "weakest query".
     pulls_ : list of float
         The pulls, strongest first.
     loss_ : float
@@ -177,12 +177,13 @@ class ListwiseMap(BaseRanker):
     def _parts(self, keys: list[Key]) -> dict[str, list[Key]]:
         """The maps of each part by name."""
         sides = list(SIDES) if self.side == "each" else []
+        weakest = [key for key in keys if key[1] == self.pulls_[-1]]
         parts = {side: [key for key in keys if key[0] == side] for side in sides}
-        if len(self.pulls_) > 1:
-            strong, weak = self.pulls_[0], self.pulls_[-1]
-            parts["strongest"] = [key for key in keys if key[1] == strong]
-            parts["weakest"] = [key for key in keys if key[1] == weak]
-            parts |= {f"weakest {side}": [(side, weak)] for side in sides}
+        if len(weakest) < len(keys):
+            parts["weakest"] = weakest
+            parts |= {
+                f"weakest {side}": [key for key in weakest if key[0] == side] for side in sides
+            }
         return parts
 
     def _problem(

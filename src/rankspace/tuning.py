@@ -28,7 +28,7 @@ FEWEST_QUERIES = 10
 MANY_QUERIES, MANY_OF_LARGE = 600, 300  # whose third may tell a gain from chance
 # Shares of the level that go to a first look at one fold, and to one at the listwise maps; the last
 # look has the rest, so that all together sell noise no more often than one would. In looks at maps
-# most goes to what was set to come first, by itself.
+# most goes to the first of them by itself.
 AT_ONE_FOLD, AT_MAPS, ALONE = 0.05, 0.85, 0.9
 
 
@@ -81,10 +81,9 @@ def tune(
     Queries are dealt to folds; every candidate is learned without a fold and judged on it. The
     choice has the best mean of those that are not worse for queries whose relevant items training
     judgments never named, nor for the others. What it is worth is told by choosing for each fold on
-    the others; if that shows harm after all, the next best is taken. The first candidate (or,
-    if it harms a group, a more careful one) is tested by itself too, and taken if it is better
-    beyond chance and choosing is not; if neither is, the answer is the identity. The choice is then
-    fitted on all queries.
+    the others; if that shows harm after all, the next best is taken. The first candidate is tested
+    by itself too, and taken if it is better beyond chance and choosing is not; if neither is, the
+    answer is the identity. The choice is then fitted on all queries.
 
     Listwise maps come first, of many queries on one fold, with weaker pulls to the identity as long
     as the weakest is clearly ahead; other folds and methods follow only if nothing was better
@@ -188,8 +187,7 @@ class _Clock:
 class _Look(NamedTuple):
     """Candidates to try, the folds to judge them on, and the chance of error it may spend.
 
-    ``alone`` is the share of that for the first of them by itself, or, if that harms somebody, for
-    its strongest pull.
+    ``alone`` is the share of that for the first of them by itself.
     """
 
     candidates: Sequence[Candidate]
@@ -309,11 +307,12 @@ class _Search:
         if len(parts) == 1:
             order = np.random.default_rng(self.seed).permutation(parts[0])
             parts = [order[::2], order[1::2]]
-        first = look.candidates[0]
-        firsts = [first.name, *(c.name for key, c in first.along.items() if key == "strongest")]
+        choice, (first, *_) = self._choice(look.folds), look.candidates
+        # Only what was to come first whatever the data say is tested by itself.
+        alone = look.alone if choice.tried[1:2] and choice.tried[1].name == first.name else 0.0
         return judge(
-            self._choice(look.folds), parts, self.trial.relevance, self.trial.measure,
-            (1 - look.alone) * look.level, firsts if look.alone else (), look.alone * look.level,
+            choice, parts, self.trial.relevance, self.trial.measure,
+            level=(1 - alone) * look.level, alone=alone * look.level,
         )  # fmt: skip
 
 
