@@ -15,14 +15,17 @@ from .mlr_path import MLRCV
 METHODS = ("listwise", "diagonal", "frml", "mlr")
 WEAKER = (0.8, 0.24, 0.08)  # pulls times the number of queries, beyond the default ones
 WHERE = {"each": "a map for each side", "query": "queries only", "both": "both sides"}
+CAREFUL = 0.03  # what items that are relevant to nobody count, where others are harmed
 RANKS = (32, 128)
 WIDE = 128  # features, above which a step of FRML or MLR takes long
 LARGE = 2e11  # flops of one pass over all queries and items, above which little is tried
 
 
 class Candidate(NamedTuple):
-    """A learner by name, built anew for each fit, the method it is of, and a less careful one.
+    """A learner by name, built anew for each fit, and the method it is of.
 
+    ``weaker`` and ``careful`` make one that is drawn less to the identity, and one that harms
+    queries with new items less.
     ``along`` are candidates whose metrics come with its fit, by their names among its ``parts_``.
     Those that are ``part_of`` it are not preferred to it without need.
     """
@@ -31,6 +34,7 @@ class Candidate(NamedTuple):
     build: Callable[[], BaseRanker]
     method: str = "listwise"
     weaker: Callable[[], Candidate | None] | None = None
+    careful: Callable[[], Candidate] | None = None
     along: Mapping[str, Candidate] = MappingProxyType({})
     part_of: str = ""
 
@@ -42,21 +46,27 @@ def candidates(
     large = is_large(n_queries, n_items, n_features)
     most = 5000 if large else 20_000
 
-    def listwise(totals: Sequence[float], side: str = "each", part_of: str = "") -> Candidate:
+    def listwise(
+        totals: Sequence[float], side: str = "each", part_of: str = "", bystanders: float = 1.0
+    ) -> Candidate:
         pulls = [float(f"{total / n_queries:.2g}") for total in totals]
         name = f"listwise map, {WHERE[side]}, pull {' and '.join(f'{pull:g}' for pull in pulls)}"
-        along: dict[str, Candidate] = {}
+        name += ", careful" if bystanders < 1 else ""
+        along = {part: listwise(totals, part, name, bystanders) for part in SIDES if side == "each"}
+        first = side == "each" and totals == TOTAL_PULLS and bystanders == 1
+        if first:  # the weakest of its pulls is tried by itself
+            along["weakest"] = alone = listwise(totals[-1:])
+            along |= {f"weakest {part}": found for part, found in alone.along.items()}
         weaker = next((total for total in WEAKER if total < totals[-1]), None)
-        if side == "each":
-            along = {part: listwise(totals, part, name) for part in SIDES}
-            if len(totals) > 1:  # the weakest of them is tried by itself
-                along["weakest"] = alone = listwise(totals[-1:])
-                along |= {f"weakest {part}": found for part, found in alone.along.items()}
-                weaker = None
+        weaker = None if first or bystanders < 1 else weaker
         return Candidate(
             name,
-            lambda: ListwiseMap(pulls, side=side, gain=gain, max_items=most, random_state=seed),
+            lambda: ListwiseMap(
+                pulls, side=side, gain=gain, bystanders=bystanders, max_items=most,
+                random_state=seed,
+            ),
             weaker=lambda: None if weaker is None else listwise([weaker]),
+            careful=(lambda: listwise(totals, bystanders=CAREFUL)) if first else None,
             along=along, part_of=part_of,
         )  # fmt: skip
 

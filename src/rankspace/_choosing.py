@@ -16,9 +16,7 @@ from .results import Report
 from .tune_report import Tried, TuneReport
 
 BEYOND_CHANCE = 0.025  # of selling noise, one-sided
-# Chance of passing a candidate over for bad luck of a group (one-sided), and of turning down the
-# choice for that (two-sided, as the report prints it).
-SIGNIFICANT = 0.05
+SIGNIFICANT = 0.05  # chance of calling bad luck of a group harm, two-sided, as the report prints it
 
 
 @dataclass
@@ -95,46 +93,94 @@ def _harmed(gains: np.ndarray) -> bool:
     if gains.size < 2 or np.mean(gains) >= 0:
         return False
     error = np.std(gains, ddof=1) / np.sqrt(gains.size)
-    return bool(error == 0 or stdtr(gains.size - 1, np.mean(gains) / error) < SIGNIFICANT)
+    return bool(error == 0 or stdtr(gains.size - 1, np.mean(gains) / error) < SIGNIFICANT / 2)
 
 
 def judge(
     choice: Choice, parts: Sequence[np.ndarray], relevance: Relevance, measure: str,
-    level: float, alone: float = 0.0,
+    level: float, alone: float = 0.0, singles: Sequence[str] = (),
 ) -> TuneReport:  # fmt: skip
-    """What choosing is worth, or what the first candidate is, if that is all one can be sure of.
+    """What choosing is worth, or what a single candidate is, if that is all one can be sure of.
 
-    The first is tested by itself at a level of its own, ``alone``, for choosing has a price: what
-    each part is judged by differs. If it passes, choosing may add to it at that level too.
+    Choosing has a price, for parts of the queries are judged by different candidates. So the first
+    of the singles is tested by itself, at a level of its own, ``alone``. Noise passes that no more
+    often than the level says, and what is tested only afterwards cannot add to it: so choosing, and
+    the other singles where the first harms a group, are then tested at that level too.
     """
-    everyone = np.concatenate(parts)
-    first = replace(choice, tried=choice.tried[:2])
-    if alone and first.of_all() != AS_IS:
-        draft = _draft(first, [(everyone, 1)], relevance, measure)
-        draft = replace(
-            draft, verdict=_verdict(draft, choice.sign, alone), tried=list(choice.tried)
-        )
-        if draft.verdict.startswith("Better"):
-            chosen = _chosen(choice, parts, relevance, measure, alone)
-            return draft if chosen.chosen == AS_IS else chosen
-    return _chosen(choice, parts, relevance, measure, level)
+    found = [_single(choice, name, parts, relevance, measure) for name in singles]
+    if not found or found[0].chance >= alone:
+        return _chosen(choice, parts, relevance, measure, level)
+    chosen = _chosen(choice, parts, relevance, measure, alone)
+    passed = [draft.report_at(alone) for draft in found if draft.is_better(alone)]
+    return passed[0] if passed and chosen.chosen == AS_IS else chosen
+
+
+def harms(
+    choice: Choice, parts: Sequence[np.ndarray], relevance: Relevance, measure: str, alone: float,
+    single: str,
+) -> bool:  # fmt: skip
+    """Whether a candidate by itself is better beyond chance, but not to be taken."""
+    draft = _single(choice, single, parts, relevance, measure)
+    return draft.chance < alone and not draft.is_better(alone)
+
+
+def _single(
+    choice: Choice, name: str, parts: Sequence[np.ndarray], relevance: Relevance, measure: str
+) -> _Draft:
+    """What a candidate by itself is worth."""
+    alone = [t for t in choice.tried if t.name in (AS_IS, name)]
+    picks = [(part, 1) for part in parts]
+    draft = _draft(replace(choice, tried=alone), picks, relevance, measure)
+    return replace(draft, report=replace(draft.report, tried=list(choice.tried)))
 
 
 def _chosen(
     choice: Choice, parts: Sequence[np.ndarray], relevance: Relevance, measure: str, level: float
 ) -> TuneReport:
     """What choosing is worth, without what turns out to harm a group if there is something else."""
-    tried = list(choice.tried)
+    tried, drafts = list(choice.tried), []
     while True:
         picks = [(part, choice.pick(_others(parts, part, relevance.n_queries))) for part in parts]
-        found = _draft(choice, picks, relevance, measure)
-        found = replace(found, verdict=_verdict(found, choice.sign, level), tried=tried)
-        if len(choice.tried) == len(tried):
-            draft = found
-        if not found.verdict.startswith("It is better"):
+        drafts.append(_draft(choice, picks, relevance, measure))
+        chosen = drafts[-1].report.chosen
+        if chosen == AS_IS or drafts[-1].chance >= level or drafts[-1].harmed is None:
             break
-        choice = replace(choice, tried=[t for t in choice.tried if t.name != found.chosen])
-    return found if found.verdict.startswith("Better") else replace(draft, chosen=AS_IS)
+        choice = replace(choice, tried=[t for t in choice.tried if t.name != chosen])
+    told = drafts[-1] if drafts[-1].is_better(level) else drafts[0]
+    return replace(told.report_at(level), tried=tried)
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """A report before its verdict, the chance of such a gain, and a group that loses beyond it."""
+
+    report: TuneReport
+    chance: float  # one-sided
+    harmed: tuple[str, float] | None
+
+    def is_better(self, level: float) -> bool:
+        """Whether the choice may be taken."""
+        return self.report.chosen != AS_IS and self.chance < level and self.harmed is None
+
+    def report_at(self, level: float) -> TuneReport:
+        """The report with a verdict at a level of selling noise."""
+        chosen = self.report.chosen if self.is_better(level) else AS_IS
+        return replace(self.report, chosen=chosen, verdict=self._verdict(level))
+
+    def _verdict(self, level: float) -> str:
+        if self.is_better(level):
+            return f"Better beyond chance: {self.report.chosen}, fitted on all queries."
+        if self.report.chosen == AS_IS:
+            return "Nothing tried ranks better than the vectors as they are: keep them."
+        if self.harmed is None or self.chance >= level:
+            return (
+                f"Nothing is better beyond chance (one-sided p = {self.chance:.3g}, asked for is "
+                f"{level:.3g}): keep the vectors as they are, or judge more queries."
+            )
+        return (
+            f"It is better on the whole, but worse for queries with {self.harmed[0]} relevant "
+            f"items (p = {self.harmed[1]:.3g}): keep the vectors as they are."
+        )
 
 
 def _others(parts: Sequence[np.ndarray], part: np.ndarray, n_queries: int) -> np.ndarray:
@@ -147,8 +193,8 @@ def _others(parts: Sequence[np.ndarray], part: np.ndarray, n_queries: int) -> np
 
 def _draft(
     choice: Choice, picks: Sequence[tuple[np.ndarray, int]], relevance: Relevance, measure: str
-) -> TuneReport:
-    """A report on parts of the queries, each judged by a candidate of its own."""
+) -> _Draft:
+    """Parts of the queries, each judged by a candidate of its own."""
     after, lists = np.full(relevance.n_queries, np.nan), list(choice.tried[0].lists)
     for part, number in picks:
         after[part] = choice.tried[number].values[part]
@@ -160,10 +206,18 @@ def _draft(
         for values in (choice.tried[0].values, after)
     )
     rankings = choice.tried[0].lists, Ranking.from_pairs(lists, relevance.n_items)
-    return TuneReport(
+    report = TuneReport(
         measure, list(choice.tried), before_report, after_report, choice.seen, choice.of_all(), "",
         rankings, relevance,
     )  # fmt: skip
+    return _Draft(report, _chance(report, choice.sign), _worse_group(report, choice.sign))
+
+
+def _chance(report: TuneReport, sign: float) -> float:
+    """How likely chance alone gives such a gain."""
+    found, name = report.comparisons["all"], report.measure
+    two_sided = found.p_value[name]
+    return two_sided / 2 if sign * found.difference[name] > 0 else 1 - two_sided / 2
 
 
 def _worse_group(report: TuneReport, sign: float) -> tuple[str, float] | None:
@@ -173,25 +227,6 @@ def _worse_group(report: TuneReport, sign: float) -> tuple[str, float] | None:
         if group != "all" and loss > 0 and chance < SIGNIFICANT:
             return group, chance
     return None
-
-
-def _verdict(report: TuneReport, sign: float, level: float) -> str:
-    found, name = report.comparisons["all"], report.measure
-    if report.chosen == AS_IS:
-        return "Nothing tried ranks better than the vectors as they are: keep them."
-    gain, chance = sign * found.difference[name], found.p_value[name] / 2
-    chance = chance if gain > 0 else 1 - chance
-    if chance >= level:
-        return (
-            f"Nothing is better beyond chance (one-sided p = {chance:.3g}, asked for is "
-            f"{level:.3g}): keep the vectors as they are, or judge more queries."
-        )
-    if harmed := _worse_group(report, sign):
-        return (
-            f"It is better on the whole, but worse for queries with {harmed[0]} relevant items "
-            f"(p = {harmed[1]:.3g}): keep the vectors as they are."
-        )
-    return f"Better beyond chance: {report.chosen}, fitted on all queries."
 
 
 def sign_of(measure: str) -> float:

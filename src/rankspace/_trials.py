@@ -99,13 +99,13 @@ class Trial:
         else:  # with all threads to itself
             yield from (self._step.local_step(task, models) for task in todo)
 
-    def tried(self, folds: Sequence[int]) -> list[Tried]:
+    def names(self, folds: Sequence[int]) -> list[str]:
         """All that were judged on all of these folds, in the order they were first tried."""
-        return [
-            self._together(name, folds)
-            for name, found in self._found.items()
-            if all(fold in found for fold in folds)
-        ]
+        return [name for name, found in self._found.items() if all(fold in found for fold in folds)]
+
+    def tried(self, folds: Sequence[int]) -> list[Tried]:
+        """What they gave."""
+        return [self._together(name, folds) for name in self.names(folds)]
 
     def _together(self, name: str, folds: Sequence[int]) -> Tried:
         values = np.full(self.relevance.n_queries, np.nan)

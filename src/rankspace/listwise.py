@@ -64,6 +64,10 @@ class ListwiseMap(BaseRanker):
         losses is taken.
     gain : {"exponential", "linear", "binary"}, default="exponential"
         What a relevant item counts: ``2^grade - 1``, its grade, or 1.
+    bystanders : float, default=1.0
+        What an item that is relevant to no query counts among possible neighbours, above 0. Below
+        1, a map gains less by drawing all queries to the items that are relevant to some, which
+        harms queries whose relevant items no judgment names.
     tol : float, default=2e-2
         Stop when two steps in a row lower the loss by no more than this share of it each.
     max_iter : int, default=100
@@ -125,6 +129,7 @@ class ListwiseMap(BaseRanker):
         temperature: float | None = None,
         sharpness: float | Sequence[float] = (1.0, 2.0),
         gain: str = "exponential",
+        bystanders: float = 1.0,
         tol: float = 2e-2,
         max_iter: int = 100,
         max_unjudged: int | None = None,
@@ -138,6 +143,7 @@ class ListwiseMap(BaseRanker):
         self.temperature = temperature
         self.sharpness = sharpness
         self.gain = gain
+        self.bystanders = bystanders
         self.tol = tol
         self.max_iter = max_iter
         self.max_unjudged = max_unjudged
@@ -195,7 +201,14 @@ class ListwiseMap(BaseRanker):
         losses = [self._loss(side, data, relevance, *group) for group in groups]
         temperature = self._temperature(losses[0])
         temperatures = (temperature / np.atleast_1d(self.sharpness)).tolist()
-        rows = [Listwise(loss.relevance, temperatures, self.gain) for loss in losses]
+        weights = self._log_weights(relevance)
+        rows = [
+            Listwise(
+                loss.relevance, temperatures, self.gain,
+                weights if weights is None or items is None else weights[items],
+            )
+            for loss, (_, items) in zip(losses, groups, strict=True)
+        ]  # fmt: skip
         return _Problem(Grouped(losses), rows, X.shape[1], temperature)
 
     def _minima(self, problems: dict[str, _Problem]) -> dict[Key, Minimum]:
@@ -237,6 +250,14 @@ class ListwiseMap(BaseRanker):
         if items is None:
             return SIDES[side](data.X, Q, part, self.max_memory)
         return SIDES[side](data.X[items], Q, part._take_items(items), self.max_memory)
+
+    def _log_weights(self, relevance: Relevance) -> np.ndarray | None:
+        """What each item counts, if not all count alike."""
+        if self.bystanders == 1:
+            return None
+        weights = np.full(relevance.n_items, np.log(self.bystanders))
+        weights[relevance.items[relevance.grades >= relevance.relevant_from]] = 0.0
+        return weights
 
     def _temperature(self, loss: PairLoss) -> float:
         """The one given, or the one of least loss before anything is learned."""
@@ -296,6 +317,9 @@ class ListwiseMap(BaseRanker):
         check_choice(self.side, "side", (*SIDES, "each"))
         if self.pull is not None:
             self._check_several("pull", include_boundaries="left")
+        check_scalar(
+            self.bystanders, "bystanders", Real, min_val=0, max_val=1, include_boundaries="right"
+        )
         check_scalar(self.tol, "tol", Real, min_val=0)
         check_scalar(self.whiten, "whiten", Real, min_val=0, max_val=2)
         self._check_several("sharpness", include_boundaries="neither")

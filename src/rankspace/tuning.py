@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 
 from ._candidates import METHODS, Candidate, candidates, is_large, suited
 from ._choices import check_choice
-from ._choosing import BEYOND_CHANCE, Choice, judge, sign_of
+from ._choosing import BEYOND_CHANCE, Choice, harms, judge, sign_of
 from ._held_out import hold_out
 from ._near_items import narrowed
 from ._trials import AS_IS, Trial, learned, names_of, seen_queries
@@ -82,8 +82,9 @@ def tune(
     choice has the best mean of those that are not worse for queries whose relevant items training
     judgments never named, nor for the others. What it is worth is told by choosing for each fold on
     the others; if that shows harm after all, the next best is taken. The first candidate is tested
-    by itself too, and taken if it is better beyond chance and choosing is not; if neither is, the
-    answer is the identity. The choice is then fitted on all queries.
+    by itself too, and taken if it is better beyond chance and choosing is not; if it is, but harms
+    a group, a more careful one is tried. If nothing passes, the answer is the identity. The choice
+    is then fitted on all queries.
 
     Listwise maps come first, of many queries on one fold, with weaker pulls to the identity as long
     as the weakest is clearly ahead; other folds and methods follow only if nothing was better
@@ -153,6 +154,8 @@ def tune(
     every = candidates(relevance.n_queries, len(X), X.shape[1], seed, gain)
     wanted = suited(relevance.n_queries, *X.shape) if methods is None else methods
     todo = [candidate for candidate in every if candidate.method in wanted]
+    if generalise:  # which is what a careful one is for
+        todo[1:1] = [candidate.careful() for candidate in todo[:1] if candidate.careful]
     early = many and n_folds is None and dev is None
     search = _Search(trial, generalise, seed, clock, progress)
     with warnings.catch_warnings():
@@ -236,13 +239,15 @@ class _Search:
         for number, look in enumerate(looks):
             self._try(look, number / len(looks), (number + 1) / len(looks))
             later = looks[number + 1 :]
-            if number and len(self.trial.tried(look.folds)) == 1:  # time for nothing but the start
+            if number and len(self.trial.names(look.folds)) == 1:  # time for nothing but the start
                 look = looks[number - 1]
                 spent, later = spent - look.level, ()
             ends = not later or not self._has_time(later[0].folds)
             if ends:
                 look = look._replace(level=BEYOND_CHANCE - spent)
             report = self._judge(look)
+            if report.chosen == AS_IS and self._more_careful(look, (number + 1) / len(looks)):
+                report = self._judge(look)
             if report.chosen != AS_IS:
                 break
             if ends:
@@ -303,17 +308,45 @@ class _Search:
         return Choice(tried, self.seen, sign, self.generalise, self.trial.relevance.weights)
 
     def _judge(self, look: _Look) -> TuneReport:
-        parts = [self.trial.tests[fold] for fold in look.folds]
-        if len(parts) == 1:
-            order = np.random.default_rng(self.seed).permutation(parts[0])
-            parts = [order[::2], order[1::2]]
-        choice, (first, *_) = self._choice(look.folds), look.candidates
-        # Only what was to come first whatever the data say is tested by itself.
-        alone = look.alone if choice.tried[1:2] and choice.tried[1].name == first.name else 0.0
+        singles = self._singles(look)
+        alone = look.alone if singles else 0.0
         return judge(
-            choice, parts, self.trial.relevance, self.trial.measure,
-            level=(1 - alone) * look.level, alone=alone * look.level,
+            self._choice(look.folds), self._parts(look), self.trial.relevance, self.trial.measure,
+            level=(1 - alone) * look.level, alone=alone * look.level, singles=singles,
         )  # fmt: skip
+
+    def _singles(self, look: _Look) -> list[str]:
+        """What is tested by itself: only what was to come first whatever the data say.
+
+        And a more careful one, if that was wanted.
+        """
+        names = self.trial.names(look.folds)
+        first = look.candidates[0] if look.alone and look.candidates else None
+        if first is None or names[1:2] != [first.name]:
+            return []
+        careful = [] if first.careful is None else [first.careful().name]
+        return [first.name, *(name for name in careful if name in names)]
+
+    def _more_careful(self, look: _Look, share: float) -> bool:
+        """Try a more careful candidate where the first is better on the whole but harms a group."""
+        singles = self._singles(look)
+        careful = self.built[singles[0]].careful if len(singles) == 1 else None
+        if careful is None or not harms(
+            self._choice(look.folds), self._parts(look), self.trial.relevance, self.trial.measure,
+            look.alone * look.level, singles[0],
+        ):  # fmt: skip
+            return False
+        if not (done := self._run([careful()], look.folds, share, share)):
+            self.skipped.append(careful().name)
+        return done
+
+    def _parts(self, look: _Look) -> list[np.ndarray]:
+        """The folds, or the halves of a single one."""
+        parts = [self.trial.tests[fold] for fold in look.folds]
+        if len(parts) > 1:
+            return parts
+        order = np.random.default_rng(self.seed).permutation(parts[0])
+        return [order[::2], order[1::2]]
 
 
 # ---------------------------------------------------------------------- checks

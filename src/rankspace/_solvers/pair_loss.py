@@ -297,13 +297,16 @@ def softmax_neighbours(distances: np.ndarray, states: np.ndarray) -> tuple[np.nd
 class Listwise:
     """The divergence of softmax neighbours from the relevant items, drawn by gain.
 
-    The mean over temperatures, if there are several.
+    The mean over temperatures, if there are several. Items may count with a weight each, given by
+    its logarithm, as if there were so many of them.
     """
 
     def __init__(
-        self, relevance: Relevance, temperatures: Sequence[float], gain: str = "exponential"
-    ) -> None:
+        self, relevance: Relevance, temperatures: Sequence[float], gain: str = "exponential",
+        log_weights: np.ndarray | None = None,
+    ) -> None:  # fmt: skip
         self.relevance, self.temperatures = relevance, temperatures
+        self.log_weights = log_weights
         kept = relevance.grades >= relevance.relevant_from
         gains = np.where(kept, GAINS[gain](np.where(kept, relevance.grades, 0.0)), 0.0)
         shape = (relevance.indptr.size - 1, relevance.n_items)
@@ -325,10 +328,21 @@ class Listwise:
         losses, slopes = entropy, np.zeros_like(distances)
         for temperature in self.temperatures:
             chances = np.multiply(above, 1 / temperature, dtype=above.dtype)
+            highest = self._weigh(chances)
             np.exp(chances, out=chances)
             totals, share = chances.sum(axis=1), len(self.temperatures) * temperature
-            losses += np.log(totals) / len(self.temperatures) + (near - lowest) / share
+            losses += (np.log(totals) + highest) / len(self.temperatures)
+            losses += (near - lowest) / share
             chances /= (-share * totals)[:, None].astype(chances.dtype)
             slopes += chances
         slopes[rows, items] += shares * np.mean(np.reciprocal(self.temperatures))
         return losses, slopes
+
+    def _weigh(self, exponents: np.ndarray) -> Any:
+        """Add the weights, take the highest of each row from it, and give that back."""
+        if self.log_weights is None:
+            return 0.0
+        exponents += self.log_weights.astype(exponents.dtype)
+        highest = exponents.max(axis=1)
+        exponents -= highest[:, None]
+        return highest
