@@ -15,7 +15,14 @@ from rankspace._solvers.warp import rank_weights
 from rankspace.cli import main
 from rankspace.datasets import Dataset, load_wine
 from rankspace.datasets._dataset import labelled
-from rankspace.experiments import Recipe, adapters, list_recipes, load_recipe, reproduce
+from rankspace.experiments import (
+    Recipe,
+    adapters,
+    embeddings,
+    list_recipes,
+    load_recipe,
+    reproduce,
+)
 from rankspace.experiments.knn import choose, one_piece
 from rankspace.experiments.matching import Interval, synthetic
 from rankspace.experiments.noise import noisy_wine
@@ -431,12 +438,17 @@ def test_embeddings_are_judged_on_queries_that_were_not_learned_from(monkeypatch
     recipe = load_recipe("embeddings")
     content = dict(recipe.content)
     content["datasets"] = [
-        {"label": "Folds", "name": "wine", "folds": 3}, {"label": "Parts", "name": "wine"}
-    ]  # fmt: skip
+        {"label": "Folds", "name": "wine", "folds": 3, "deals": 2},
+        {"label": "Parts", "name": "wine"},
+    ]
     content["methods"] = [m for m in content["methods"] if m["kind"] in ("raw", "ridge")]
     outcome = reproduce(replace(recipe, content=content), tmp_path, n_jobs=1)
     folds, parts = outcome.tables
-    assert "90 held-out queries, 90 with new" in folds.title
+    assert "90 held-out queries, 90 with new documents only; mean of 2 deals" in folds.title
+    everyone = evaluate(
+        Index(data.X.astype("f4")).rank(data.queries.astype("f4")), data.relevance, "map"
+    )
+    assert float(folds.rows[0][3]) == pytest.approx(everyone.means["map"], abs=1e-4)
     assert "30 held-out queries, 30 with new" in parts.title
     ranking = Index(data.X.astype("f4")).rank(data.queries[60:].astype("f4"), 150)
     test = data.relevance.take_queries(np.arange(60, 90))
@@ -444,3 +456,28 @@ def test_embeddings_are_judged_on_queries_that_were_not_learned_from(monkeypatch
     assert float(parts.rows[0][1]) == pytest.approx(expected, abs=1e-4)
     assert parts.rows[0][2] == "–"
     assert float(parts.rows[1][1]) > expected
+
+
+def test_deals_of_the_folds_are_no_new_queries():
+    """Each query counts once, with the mean of the deals in which its items are new."""
+    raw = {"queries": np.array([0, 1, 2, 1, 0, 2]), "NDCG@10": np.zeros(6)}
+    tuned = {**raw, "NDCG@10": np.array([1.0, 2.0, 4.0, 3.0, 7.0, 5.0])}
+    new = np.array([True, True, False, True, False, False])
+    np.testing.assert_array_equal(embeddings._of_queries(tuned, "NDCG@10", new), [1.0, 2.5])
+    np.testing.assert_array_equal(
+        embeddings._of_queries(tuned, "NDCG@10", np.ones(6, dtype=bool)), [4.0, 2.5, 4.5]
+    )
+
+
+def test_the_note_tells_what_tune_gained_with_each_deal():
+    def piece(values, chosen=""):
+        return {
+            "NDCG@10": values, "MAP": values, "queries": [0, 1, 2, 3], "seen": [True] * 3 + [False],
+            "chosen": chosen,
+        }  # fmt: skip
+
+    before = [piece([0.5, 0.5, 0.5, 0.5])] * 2
+    after = [piece([0.6, 0.7, 0.6, 0.5], "a map"), piece([0.5, 0.5, 0.5, 0.4], "a map")]
+    note = embeddings._choices("Set", {"raw": before, "tune": after}, 2)
+    assert "tune chose a map (2)" in note
+    assert "it gained 20.0 % (p 0.25, new –); -5.0 % (p 1, new 1)." in note

@@ -46,7 +46,7 @@ def graded_problem(seed=0):
     return X, Q, relevance, judged
 
 
-def plain_loss(X, Q, relevance, L, temperature, side):
+def plain_loss(X, Q, relevance, L, temperature, side, counts):
     """One query and one item after another."""
     total = 0.0
     for q in range(relevance.n_queries):
@@ -59,7 +59,7 @@ def plain_loss(X, Q, relevance, L, temperature, side):
                 far[i] = np.sum((L @ (Q[q] - X[i])) ** 2) / temperature
             else:
                 far[i] = -2 * (L @ Q[q]) @ X[i] / temperature
-        log_total = np.log(sum(np.exp(-value) for value in far.values()))
+        log_total = np.log(sum(counts[i] * np.exp(-value) for i, value in far.items()))
         share = sum(gains.values())
         for i, gain in gains.items():
             total += gain / share * (np.log(gain / share) + far[i] + log_total)
@@ -67,18 +67,21 @@ def plain_loss(X, Q, relevance, L, temperature, side):
 
 
 @pytest.mark.parametrize("side", SIDES)
-@pytest.mark.parametrize("kind", ["graded", "judged only", "labels"])
+@pytest.mark.parametrize("kind", ["graded", "judged only", "labels", "weighted"])
 def test_loss_is_that_of_plain_loops_and_its_gradient_of_differences(kind, side):
     X, Q, graded, judged = graded_problem()
-    relevance = {"graded": graded, "judged only": judged}.get(kind)
+    relevance = {"graded": graded, "judged only": judged, "weighted": graded}.get(kind)
+    counts = np.linspace(1e-9, 3, 12) if kind == "weighted" else np.ones(12)
     if relevance is None:
         relevance, Q = Relevance.from_labels(np.arange(12) % 3), X
     Q = Q[: relevance.n_queries]
     loss = SIDES[side](X, Q, relevance, 64)
-    rows = Listwise(relevance, [0.7, 0.2])
+    rows = Listwise(
+        relevance, [0.7, 0.2], log_weights=np.log(counts) if kind == "weighted" else None
+    )
     L = np.eye(3) + 0.3 * np.random.default_rng(1).normal(size=(3, 3))
     value, _ = loss.value_and_gradient(L, rows)
-    expected = np.mean([plain_loss(X, Q, relevance, L, t, side) for t in (0.7, 0.2)])
+    expected = np.mean([plain_loss(X, Q, relevance, L, t, side, counts) for t in (0.7, 0.2)])
     assert value == pytest.approx(expected, rel=1e-12)
 
     def part(which):
@@ -335,6 +338,57 @@ def test_relevant_items_count_by_their_gain(gain, expected):
     np.testing.assert_allclose(slopes[0] + 1 / 3, np.array([*expected, 0]) / sum(expected))
 
 
+def test_bystanders_are_relevant_to_nobody():
+    relevance = planted()[2]
+    model = ListwiseMap(bystanders=0.25)
+    weights = np.exp(model._log_weights(relevance))
+    named = set(np.concatenate([relevance.relevant(q) for q in range(relevance.n_queries)]))
+    assert [item for item, weight in enumerate(weights) if weight == 1] == sorted(named)
+    np.testing.assert_allclose(np.unique(weights), [0.25, 1])
+    assert ListwiseMap()._log_weights(relevance) is None
+
+
+def with_popular_items():
+    """Queries want the item nearest to them; the first hundred one of a few to one side."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 8))
+    X[:40, 0] += 3
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    wanted = np.concatenate((rng.integers(0, 40, size=100), np.arange(40, 400)))
+    Q = X[wanted] + 0.2 * rng.normal(size=(460, 8))
+    Q[:100, 0] = rng.normal(scale=0.3, size=100)
+    Q /= np.linalg.norm(Q, axis=1, keepdims=True)
+    return X, Q, Relevance.from_lists(wanted[:, None].tolist(), n_items=400)
+
+
+def test_where_bystanders_count_less_popular_items_draw_other_queries_less():
+    X, Q, relevance = with_popular_items()
+    train, new = np.arange(100), np.arange(100, 460)
+
+    def popular(metric):
+        return (Index(X, metric).rank(Q[new], 10).items < 40).mean()
+
+    plain, careful = (
+        ListwiseMap(0.01, side="each", bystanders=count).fit(
+            X, relevance.take_queries(train), queries=Q[train]
+        )
+        for count in (1.0, 0.03)
+    )
+    raw = popular(None)
+    assert popular(plain.metric_) > 1.3 * raw
+    assert popular(careful.metric_) < 1.1 * raw
+
+
+def test_bystanders_of_a_group_are_told_by_all_queries():
+    X, Q, relevance = planted()
+    models = [
+        ListwiseMap(bystanders=0.1, max_unjudged=400, max_items=most).fit(X, relevance, queries=Q)
+        for most in (400, 399)  # one group of all items, and groups of some
+    ]
+    whole, grouped = (model.components_ / np.linalg.norm(model.components_) for model in models)
+    assert np.linalg.norm(whole - grouped) < 0.2
+
+
 def test_of_more_rows_than_allowed_some_are_learned_from():
     X, _, _ = planted()
     rows, part = ListwiseMap(max_items=220, random_state=0)._fewer_rows(
@@ -386,6 +440,8 @@ def test_stopping_early_is_said():
         ({"whiten": 3.0}, "whiten"),
         ({"gain": "double"}, "gain must be one of exponential, linear"),
         ({"max_unjudged": -1}, "max_unjudged"),
+        ({"bystanders": 0.0}, "bystanders must be above 0 and at most 1: got 0.0"),
+        ({"bystanders": np.nan}, "bystanders must be above 0"),
     ],
 )
 def test_wrong_parameters(parameters, message):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import permutation_test
 
 from rankspace import Ranking, Relevance, Report, compare, evaluate
 from reference import sign_flip_p_value, whole
@@ -102,6 +103,18 @@ def test_p_value_is_the_share_of_all_sign_flips(pairs):
     assert found.difference["map"] == pytest.approx(np.average(b - a, weights=weights))
     assert found.before["map"] == pytest.approx(np.average(a, weights=weights))
     assert found.after["map"] == pytest.approx(np.average(b, weights=weights))
+
+
+@pytest.mark.parametrize("n", [14, 100, 3000])
+def test_drawn_p_values_agree_with_those_of_scipy(n, rng):
+    differences = rng.normal(1.5 / math.sqrt(n), 1.0, size=n)  # one and a half standard errors
+    found = compare(report(*np.zeros(n)), report(*differences)).p_value["map"]
+    expected = permutation_test(
+        (differences,), np.mean, permutation_type="samples", n_resamples=9_999, vectorized=True,
+        batch=100, random_state=0,
+    ).pvalue  # fmt: skip
+    # Shares of 9,999 draws, the second one twice that of a tail: five standard deviations.
+    assert abs(found - expected) < 5 * math.sqrt(3 * expected / 9_999)
 
 
 @pytest.mark.parametrize("n", [1, 2, 8, 40])

@@ -94,10 +94,12 @@ class Trial:
                 yield names[number][0]
 
     def _judged(self, todo: Sequence[tuple[int, int]], models: Any) -> Iterator[list[_Judged]]:
-        if len(todo) > 1 or current().remote:
-            yield from current().each(self._step, todo, models, at_once=self.at_once)
-        else:  # with all threads to itself
-            yield from (self._step.local_step(task, models) for task in todo)
+        """A fit for each core at a time; one that would be left over has all to itself."""
+        at_once = max(1, min(current().n_parts, self.at_once or len(todo)))
+        left_over = len(todo) % at_once == 1 % at_once and not current().remote
+        together = max(0, len(todo) - left_over)
+        yield from current().each(self._step, todo[:together], models, at_once=self.at_once)
+        yield from (self._step.local_step(task, models) for task in todo[together:])
 
     def names(self, folds: Sequence[int]) -> list[str]:
         """All that were judged on all of these folds, in the order they were first tried."""

@@ -317,9 +317,9 @@ class ListwiseMap(BaseRanker):
         check_choice(self.side, "side", (*SIDES, "each"))
         if self.pull is not None:
             self._check_several("pull", include_boundaries="left")
-        check_scalar(
-            self.bystanders, "bystanders", Real, min_val=0, max_val=1, include_boundaries="right"
-        )
+        check_scalar(self.bystanders, "bystanders", Real)
+        if not 0 < self.bystanders <= 1:
+            raise ValueError(f"bystanders must be above 0 and at most 1: got {self.bystanders}.")
         check_scalar(self.tol, "tol", Real, min_val=0)
         check_scalar(self.whiten, "whiten", Real, min_val=0, max_val=2)
         self._check_several("sharpness", include_boundaries="neither")

@@ -36,16 +36,17 @@ def run(recipe: Recipe, jobs: Jobs) -> Outcome:
     methods, seed = recipe.content["methods"], recipe.options["seed"]
     tables = []
     for data in sets:
+        deals, folds = range(data.get("deals", 1)), range(data.get("folds", 1))
         pieces = [
-            (dict(data), method, fold, seed)
-            for method, fold in itertools.product(methods, range(data.get("folds", 1)))
+            (dict(data), method, fold, seed + deal)
+            for method, deal, fold in itertools.product(methods, deals, folds)
         ]
         results = jobs.map(one_piece, pieces)
         found: dict[str, list[Any]] = {}
         for piece, result in zip(pieces, results, strict=True):
             found.setdefault(piece[1]["label"], []).append(result)
-        tables.append(_table(str(data["label"]), found))
-        notes.append(_choices(str(data["label"]), found))
+        tables.append(_table(str(data["label"]), found, len(deals)))
+        notes.append(_choices(str(data["label"]), found, len(deals)))
     return Outcome(recipe, tables, [*recipe.content["notes"], *notes])
 
 
@@ -66,7 +67,10 @@ def one_piece(
     report = evaluate(ranking, split.judged, list(MEASURES.values()))
     values = {name: report.values[key].tolist() for name, key in MEASURES.items()}
     seen = seen_queries([split], [np.arange(len(test))], len(test))
-    return {**values, "seen": seen.tolist(), "seconds": seconds, "chosen": chosen}
+    return {
+        **values, "queries": test.tolist(), "seen": seen.tolist(), "seconds": seconds,
+        "chosen": chosen,
+    }  # fmt: skip
 
 
 def learn(
@@ -111,30 +115,47 @@ def _queries(
     return np.setdiff1d(order, test), np.sort(test)
 
 
-def _table(label: str, found: Mapping[str, Sequence[Any]]) -> Table:
+def _table(label: str, found: Mapping[str, Sequence[Any]], deals: int) -> Table:
     raw = _joined(next(iter(found.values())))
     rows = []
     for name, results in found.items():
-        values = _joined(results)
         seconds = float(np.mean([result["seconds"] for result in results]))
-        rows.append([name, *_cells(raw, values), f"{seconds:,.1f}"])
-    n = raw["seen"].size
-    title = f"{label} ({n:,} held-out queries, {np.sum(~raw['seen']):,} with new documents only)"
+        rows.append([name, *_cells(raw, _joined(results)), f"{seconds:,.1f}"])
+    n, new = raw["seen"].size / deals, np.sum(~raw["seen"]) / deals
+    title = f"{label} ({n:,.0f} held-out queries, {new:,.0f} with new documents only"
+    title += f"; mean of {deals} deals of the folds)" if deals > 1 else ")"
     header = ["method", "NDCG@10", "p", "MAP", "seen: NDCG@10", "p", "new: NDCG@10", "p", "seconds"]
     return Table(title, header, rows)
 
 
-def _choices(label: str, found: Mapping[str, Sequence[Any]]) -> str:
-    """What tune chose in how many of the folds."""
+def _choices(label: str, found: Mapping[str, Sequence[Any]], deals: int) -> str:
+    """What tune chose in how many of the folds, and what it gained with each deal of them."""
     chosen = Counter(result["chosen"] for results in found.values() for result in results)
     told = [f"{name} ({n})" for name, n in chosen.most_common() if name]
-    return f"{label}: tune chose {', '.join(told) or 'nothing'}."
+    note = f"{label}: tune chose {', '.join(told) or 'nothing'}."
+    tuned = [results for results in found.values() if results[0]["chosen"]]
+    if deals > 1 and tuned:
+        raw, folds = next(iter(found.values())), len(tuned[0]) // deals
+        gains = [
+            _gain(_joined(raw[first : first + folds]), _joined(tuned[0][first : first + folds]))
+            for first in range(0, len(raw), folds)
+        ]
+        note += f" With the deals of the folds in turn it gained {'; '.join(gains)}."
+    return note
+
+
+def _gain(raw: Mapping[str, np.ndarray], values: Mapping[str, np.ndarray]) -> str:
+    """What a deal of the folds gained, with the p of all queries and of those with new items."""
+    before, after = (np.nanmean(v["NDCG@10"]) for v in (raw, values))
+    cells = _cells(raw, values)
+    return f"{100 * (after / before - 1):.1f} % (p {cells[1]}, new {cells[6]})"
 
 
 def _joined(results: Sequence[Any]) -> dict[str, np.ndarray]:
+    kinds = {**dict.fromkeys(MEASURES, float), "seen": bool, "queries": int}
     return {
         name: np.concatenate([np.asarray(result[name], dtype=kind) for result in results])
-        for name, kind in (*((measure, float) for measure in MEASURES), ("seen", bool))
+        for name, kind in kinds.items()
     }
 
 
@@ -142,7 +163,7 @@ def _cells(raw: Mapping[str, np.ndarray], values: Mapping[str, np.ndarray]) -> l
     everyone = np.ones(raw["seen"].size, dtype=bool)
     cells = []
     for who, with_map in ((everyone, True), (raw["seen"], False), (~raw["seen"], False)):
-        before, after = (v["NDCG@10"][who] for v in (raw, values))
+        before, after = (_of_queries(v, "NDCG@10", who) for v in (raw, values))
         differs = who.any() and (before != after).any()
         p = compare(Report({"m": before}), Report({"m": after})).p_value["m"] if differs else None
         cells += [
@@ -152,3 +173,9 @@ def _cells(raw: Mapping[str, np.ndarray], values: Mapping[str, np.ndarray]) -> l
         if with_map:
             cells.append(f"{np.nanmean(values['MAP']):.4f}")
     return cells
+
+
+def _of_queries(values: Mapping[str, np.ndarray], measure: str, who: np.ndarray) -> np.ndarray:
+    """The mean of each query over the deals that count for it: deals are no new queries."""
+    _, number = np.unique(values["queries"][who], return_inverse=True)
+    return np.bincount(number, values[measure][who]) / np.bincount(number)
