@@ -444,7 +444,7 @@ def test_embeddings_are_judged_on_queries_that_were_not_learned_from(monkeypatch
     content["methods"] = [m for m in content["methods"] if m["kind"] in ("raw", "ridge")]
     outcome = reproduce(replace(recipe, content=content), tmp_path, n_jobs=1)
     folds, parts = outcome.tables
-    assert "90 held-out queries, 90 with new documents only; mean of 2 deals" in folds.title
+    assert "90 held-out queries, 90 with new documents only in some of 2 deals" in folds.title
     everyone = evaluate(
         Index(data.X.astype("f4")).rank(data.queries.astype("f4")), data.relevance, "map"
     )

@@ -18,6 +18,7 @@ from rankspace import (
     tune,
 )
 from rankspace import tuning as module
+from rankspace._backends._local import Threads
 from rankspace._candidates import METHODS, Candidate, candidates, suited
 from rankspace._choosing import Choice, judge
 from rankspace._held_out import hold_out
@@ -52,10 +53,11 @@ def planted(seed=0, n=300, n_queries=60, d=6, informative=True):
     return X, Relevance.from_lists(near.tolist(), n_items=n), Q
 
 
-def tried(name, values, part_of=""):
+def tried(name, values, part_of="", lead=0.0):
     """A candidate with made-up values, and no lists."""
     nothing = (np.zeros(0, np.int64), np.zeros(0))
-    return Tried(name, values, 0.0, Ranking.from_pairs([nothing] * len(values), 300), part_of)
+    lists = Ranking.from_pairs([nothing] * len(values), 300)
+    return Tried(name, values, 0.0, lists, part_of, lead)
 
 
 def test_a_planted_metric_is_found_and_helps_new_queries():
@@ -163,19 +165,39 @@ def test_a_choice_is_clear_two_standard_errors_ahead_of_other_fits():
         assert Choice(errors, choice.seen, -1.0, False).is_clear() == clear
 
 
-def test_a_part_is_picked_only_a_standard_error_ahead_or_where_the_whole_harms():
+def test_others_must_be_ahead_of_the_first_by_their_lead_unless_it_harms():
     noise = np.random.default_rng(0).normal(size=100)
     noise -= noise.mean()
     everyone, nobody = np.ones(100, dtype=bool), np.zeros(100, dtype=bool)
-    whole = np.full(100, 0.6)
-    for lead, expected in ((0.5, 1), (1.5, 2)):
-        part = whole + 0.02 * (noise / noise.std() + 0.1 * lead)
-        rivals = [tried(AS_IS, whole - 0.1), tried("whole", whole), tried("part", part, "whole")]
-        assert Choice(rivals, nobody, 1.0, False).pick(everyone) == expected
+    first = np.full(100, 0.6)
+    for lead in (1.0, 2.0):
+        for ahead, expected in ((lead - 0.5, 1), (lead + 0.5, 2)):
+            other = first + 0.02 * (noise / noise.std() + 0.1 * ahead)
+            rivals = [tried(AS_IS, first - 0.1), tried("first", first)]
+            rivals.append(tried("other", other, lead=lead))
+            assert Choice(rivals, nobody, 1.0, False, None, "first").pick(everyone) == expected
+            assert Choice(rivals, nobody, 1.0, False).pick(everyone) == 2
+            errors = [tried(t.name, 1 - t.values, lead=t.lead) for t in rivals]
+            assert Choice(errors, nobody, -1.0, False, None, "first").pick(everyone) == expected
     seen = np.arange(100) < 90
-    harmful = tried("whole", np.where(seen, 0.8, 0.4))
-    rivals = [tried(AS_IS, whole - 0.1), harmful, tried("part", whole, "whole")]
-    assert Choice(rivals, seen, 1.0, False).pick(everyone) == 2
+    harmful = tried("first", np.where(seen, 0.8, 0.4))
+    rivals = [tried(AS_IS, first - 0.1), harmful, tried("other", first, lead=2.0)]
+    assert Choice(rivals, seen, 1.0, False, None, "first").pick(everyone) == 2
+
+
+def test_parts_need_one_standard_error_weaker_pulls_two_careful_ones_none():
+    first = candidates(60, 300, 6, 0, "linear")[0]
+    assert first.lead == 0
+    leads = {name: other.lead for name, other in first.along.items()}
+    weaker = dict.fromkeys(("weakest", "weakest both", "weakest query"), 2.0)
+    assert leads == {"both": 1.0, "query": 1.0, **weaker}
+    assert first.along["weakest"].weaker().lead == 2
+    careful = first.careful()
+    assert careful.build().bystanders == 0.03
+    assert list(careful.along) == ["both", "query"]
+    assert careful.lead == careful.along["both"].lead == 0
+    assert careful.careful is None
+    assert careful.weaker() is None
 
 
 def test_a_part_that_is_chosen_is_fitted_by_itself(monkeypatch):
@@ -223,7 +245,7 @@ def judged_alone(rivals, seen=None, alone=0.02, level=0.0, singles=("first",)):
     seen = np.ones(n, dtype=bool) if seen is None else seen
     choice = Choice(rivals, seen, 1.0, False)
     parts = [np.flatnonzero(half), np.flatnonzero(~half)]
-    return judge(choice, parts, judgments, MEASURE, level, alone, singles)
+    return judge(choice, parts, judgments, MEASURE, level, alone, singles).report
 
 
 def test_the_first_is_taken_where_choosing_would_lose_what_it_gains():
@@ -256,6 +278,7 @@ def test_the_first_is_not_taken_where_it_harms_a_group():
     rivals = [tried(AS_IS, raw), tried("first", raw + np.where(seen, 0.1, -0.1))]
     report = judged_alone(rivals, seen)
     assert report.chosen == AS_IS
+    assert report.verdict.startswith("It is better on the whole, but worse for queries with new")
     assert judged_alone(rivals).chosen == "first"
 
 
@@ -275,6 +298,22 @@ def test_where_the_first_harms_a_group_others_are_tested_at_its_level():
     assert judged_alone([*rivals, *fickle], seen, singles=("first", "careful")).chosen == "careful"
     rivals[1] = tried("first", raw - 0.01)  # no better than chance: nothing follows
     assert judged_alone(rivals, seen, singles=("first", "careful")).chosen == AS_IS
+
+
+def test_what_follows_a_passed_test_sells_no_more_noise():
+    """150 sets of candidates that are no better than the vectors, tested at 10 and 2 %."""
+    rng = np.random.default_rng(0)
+    seen, sold = np.arange(40) < 25, 0
+    for _ in range(150):
+        raw, common = rng.uniform(0.4, 0.6, size=40), rng.normal(size=40)
+        rivals = [tried(AS_IS, raw)]
+        rivals += [
+            tried(name, raw + 0.05 * (common + rng.normal(size=40)))
+            for name in ("first", "careful", "one", "other")
+        ]
+        found = judged_alone(rivals, seen, 0.1, 0.02, ("first", "careful"))
+        sold += found.chosen != AS_IS
+    assert sold / 150 < 0.12 + 3 * np.sqrt(0.12 * 0.88 / 150)
 
 
 @pytest.mark.parametrize("harm", [True, False])
@@ -327,7 +366,7 @@ def test_what_turns_out_to_harm_a_group_gives_way_to_the_next(rival):
     ]  # fmt: skip
     parts = [np.flatnonzero(half), np.flatnonzero(~half)]
     judgments = Relevance.from_lists([[0]] * 120, n_items=300)
-    report = judge(Choice(rivals, seen, 1.0, False), parts, judgments, MEASURE, 0.05)
+    report, _ = judge(Choice(rivals, seen, 1.0, False), parts, judgments, MEASURE, 0.05)
     assert [t.name for t in report.tried] == [t.name for t in rivals]
     assert report.chosen == ("modest" if rival else AS_IS)
     assert report.verdict.startswith("Better" if rival else "It is better on the whole, but worse")
@@ -342,6 +381,28 @@ def test_generalising_chooses_by_queries_with_new_items():
     everyone = np.ones(100, dtype=bool)
     assert Choice(rivals, seen, 1.0, False).pick(everyone) == 1
     assert Choice(rivals, seen, 1.0, True).pick(everyone) == 2
+
+
+@pytest.mark.parametrize("cores", [1, 2, 3, 4])
+@pytest.mark.parametrize("n_folds", [1, 4, 5])
+def test_a_left_over_fit_has_all_cores_and_gives_the_same(cores, n_folds, monkeypatch):
+    X, relevance, Q = planted()
+    folds = _folds(np.arange(60), np.arange(12) if n_folds == 1 else None, n_folds, 0)
+    splits, tests = [hold_out(X, relevance, Q, *fold) for fold in folds], [t for _, t in folds]
+    (candidate, _), shared = module.candidates(), []
+    numbers = range(n_folds)
+
+    class Watched(Threads):
+        def each(self, step, blocks, state=None, *, at_once=None):
+            shared.append(len(blocks))
+            return super().each(step, blocks, state, at_once=at_once)
+
+    trial, plain = (Trial(splits, tests, relevance, MEASURE) for _ in range(2))
+    for runner, backend in ((trial, Watched(cores)), (plain, Threads(1))):
+        monkeypatch.setattr("rankspace._trials.current", lambda backend=backend: backend)
+        list(runner.run([candidate], numbers))
+    assert shared == [n_folds - (cores > 1 and n_folds % cores == 1)]
+    np.testing.assert_array_equal(trial.tried(numbers)[0].values, plain.tried(numbers)[0].values)
 
 
 def test_seen_queries_share_a_relevant_item_with_training():
@@ -472,7 +533,7 @@ def test_a_loss_is_not_told_as_a_small_chance():
     parts = [np.flatnonzero(half), np.flatnonzero(~half)]
     judgments = Relevance.from_lists([[0]] * 40, n_items=300)
     everyone = np.ones(40, dtype=bool)
-    report = judge(Choice(rivals, everyone, 1.0, False), parts, judgments, MEASURE, 0.05)
+    report, _ = judge(Choice(rivals, everyone, 1.0, False), parts, judgments, MEASURE, 0.05)
     assert report.chosen == AS_IS
     assert "one-sided p = 1, asked for is 0.05" in report.verdict
 

@@ -26,8 +26,9 @@ class Candidate(NamedTuple):
 
     ``weaker`` and ``careful`` make one that is drawn less to the identity, and one that harms
     queries with new items less.
-    ``along`` are candidates whose metrics come with its fit, by their names among its ``parts_``.
-    Those that are ``part_of`` it are not preferred to it without need.
+    ``along`` are candidates whose metrics come with its fit, by their names among its ``parts_``;
+    some are ``part_of`` it. To be picked before the first of all, a candidate must be ahead of it
+    by more than ``lead`` standard errors.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Candidate(NamedTuple):
     careful: Callable[[], Candidate] | None = None
     along: Mapping[str, Candidate] = MappingProxyType({})
     part_of: str = ""
+    lead: float = 0.0
 
 
 def candidates(
@@ -59,6 +61,8 @@ def candidates(
             along |= {f"weakest {part}": found for part, found in alone.along.items()}
         weaker = next((total for total in WEAKER if total < totals[-1]), None)
         weaker = None if first or bystanders < 1 else weaker
+        # Weaker pulls harm new items, and what is tried to avoid harm is not to be preferred less.
+        lead = 2.0 if totals != TOTAL_PULLS else 1.0 if part_of and bystanders == 1 else 0.0
         return Candidate(
             name,
             lambda: ListwiseMap(
@@ -67,7 +71,7 @@ def candidates(
             ),
             weaker=lambda: None if weaker is None else listwise([weaker]),
             careful=(lambda: listwise(totals, bystanders=CAREFUL)) if first else None,
-            along=along, part_of=part_of,
+            along=along, part_of=part_of, lead=lead,
         )  # fmt: skip
 
     return [listwise(TOTAL_PULLS), *_others(n_features, seed)]

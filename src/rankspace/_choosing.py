@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import stdtr
@@ -28,33 +29,38 @@ class Choice:
     sign: float
     generalise: bool
     weights: np.ndarray | None = None  # of the queries
+    first: str = ""  # the candidate that others of its kind must be ahead of
 
     def pick(self, who: np.ndarray) -> int:
         """The best mean of those that harm no group; 0 stands for the vectors as they are.
 
-        A part of another is picked only if it is ahead by more than a standard error.
+        Unless the first does harm, others must be ahead of it by their ``lead``.
         """
         raw = self.tried[0].values
-        counted = who & ~np.isnan(raw)
-        decisive = self._decisive(who)
-        gains = [self.sign * (t.values - raw) for t in self.tried]
+        counted, decisive = who & ~np.isnan(raw), self._decisive(who)
+        means = [self.gain(number, who) for number in range(len(self.tried))]
         groups = (counted & self.seen, counted & ~self.seen)
         fit = [
             number
-            for number, gain in enumerate(gains)
-            if decisive.any() and self._mean(gain, decisive) > 0
-            and not any(_harmed(gain[group]) for group in groups)
+            for number, mean in enumerate(means)
+            if mean > 0 and not any(
+                _harmed(self.sign * (self.tried[number].values - raw)[group]) for group in groups
+            )
         ]  # fmt: skip
+        for first in (number for number in fit if self.tried[number].name == self.first):
+            fit = [
+                number
+                for number in fit
+                if number == first
+                or self._is_ahead(number, first, decisive, self.tried[number].lead)
+            ]
+        return max(fit, key=means.__getitem__, default=0)
 
-        def best(some: list[int], otherwise: int) -> int:
-            means = {number: self._mean(gains[number], decisive) for number in some}
-            return max(means, key=means.__getitem__, default=otherwise)
-
-        whole = best([number for number in fit if not self.tried[number].part_of], 0)
-        parts = [number for number in fit if self.tried[number].part_of]
-        if whole:
-            parts = [part for part in parts if self._is_ahead(part, whole, decisive, 1)]
-        return best(parts, whole)
+    def gain(self, number: int, who: np.ndarray) -> float:
+        """The mean by which a candidate is better than the vectors, 0 if nobody decides."""
+        decisive = self._decisive(who)
+        gains = self.sign * (self.tried[number].values - self.tried[0].values)
+        return self._mean(gains, decisive) if decisive.any() else 0.0
 
     def _is_ahead(self, one: int, other: int, who: np.ndarray, errors: float) -> bool:
         """Whether one is better than another by more than so many standard errors."""
@@ -96,42 +102,44 @@ def _harmed(gains: np.ndarray) -> bool:
     return bool(error == 0 or stdtr(gains.size - 1, np.mean(gains) / error) < SIGNIFICANT / 2)
 
 
+class Judged(NamedTuple):
+    """The report, and whether the first candidate was turned down for the harm it does alone."""
+
+    report: TuneReport
+    harm: bool = False
+
+
 def judge(
     choice: Choice, parts: Sequence[np.ndarray], relevance: Relevance, measure: str,
     level: float, alone: float = 0.0, singles: Sequence[str] = (),
-) -> TuneReport:  # fmt: skip
+) -> Judged:  # fmt: skip
     """What choosing is worth, or what a single candidate is, if that is all one can be sure of.
 
     Choosing has a price, for parts of the queries are judged by different candidates. So the first
-    of the singles is tested by itself, at a level of its own, ``alone``. Noise passes that no more
-    often than the level says, and what is tested only afterwards cannot add to it: so choosing, and
-    the other singles where the first harms a group, are then tested at that level too.
+    of the singles is tested by itself, at a level of its own, ``alone``. Where nothing is better
+    than chance it passes no more often than that level says, and what is tested only after it has
+    passed cannot add to it: so choosing, and the other singles where the first harms a group, are
+    then tested at that level too.
     """
     found = [_single(choice, name, parts, relevance, measure) for name in singles]
     if not found or found[0].chance >= alone:
-        return _chosen(choice, parts, relevance, measure, level)
+        return Judged(_chosen(choice, parts, relevance, measure, level))
     chosen = _chosen(choice, parts, relevance, measure, alone)
-    passed = [draft.report_at(alone) for draft in found if draft.is_better(alone)]
-    return passed[0] if passed and chosen.chosen == AS_IS else chosen
-
-
-def harms(
-    choice: Choice, parts: Sequence[np.ndarray], relevance: Relevance, measure: str, alone: float,
-    single: str,
-) -> bool:  # fmt: skip
-    """Whether a candidate by itself is better beyond chance, but not to be taken."""
-    draft = _single(choice, single, parts, relevance, measure)
-    return draft.chance < alone and not draft.is_better(alone)
+    if chosen.chosen != AS_IS:
+        return Judged(chosen)
+    passed = [draft for draft in found if draft.is_better(alone)]
+    draft = passed[0] if passed else found[0]
+    return Judged(draft.report_at(alone), harm=not passed and draft.harmed is not None)
 
 
 def _single(
     choice: Choice, name: str, parts: Sequence[np.ndarray], relevance: Relevance, measure: str
 ) -> _Draft:
     """What a candidate by itself is worth."""
-    alone = [t for t in choice.tried if t.name in (AS_IS, name)]
-    picks = [(part, 1) for part in parts]
-    draft = _draft(replace(choice, tried=alone), picks, relevance, measure)
-    return replace(draft, report=replace(draft.report, tried=list(choice.tried)))
+    alone = replace(choice, tried=[t for t in choice.tried if t.name in (AS_IS, name)])
+    draft = _draft(alone, [(part, 1) for part in parts], relevance, measure)
+    chosen = name if alone.gain(1, np.ones(choice.seen.size, dtype=bool)) > 0 else AS_IS
+    return replace(draft, report=replace(draft.report, tried=list(choice.tried), chosen=chosen))
 
 
 def _chosen(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -14,6 +15,7 @@ from ._base import BaseRanker
 from ._candidates import Candidate
 from ._held_out import Split
 from ._near_items import narrowed
+from ._threads import single_products
 from .measures import evaluate, parse_measure
 from .metric import EmbeddingMetric
 from .ranking import Ranking
@@ -70,7 +72,7 @@ class Trial:
         _, depth = parse_measure(measure)
         self._step = _FoldStep(splits, measure, depth or None)
         self._found: dict[str, dict[int, _Judged]] = {}
-        self._whole: dict[str, str] = {}  # that a part belongs to
+        self._candidates: dict[str, Candidate] = {}
 
     def run(self, candidates: Sequence[Candidate | None], folds: Sequence[int]) -> Iterator[str]:
         """Candidates, or the vectors as they are, on the folds where they were not judged yet.
@@ -80,7 +82,8 @@ class Trial:
         names = [names_of(candidate) for candidate in candidates]
         models = [None if candidate is None else _Model.of(candidate) for candidate in candidates]
         for candidate in filter(None, candidates):
-            self._whole.update((other.name, other.part_of) for other in candidate.along.values())
+            for each in (candidate, *candidate.along.values()):
+                self._candidates[each.name] = each
         todo = [
             (number, fold)
             for number, (name, *_) in enumerate(names)
@@ -95,11 +98,14 @@ class Trial:
 
     def _judged(self, todo: Sequence[tuple[int, int]], models: Any) -> Iterator[list[_Judged]]:
         """A fit for each core at a time; one that would be left over has all to itself."""
-        at_once = max(1, min(current().n_parts, self.at_once or len(todo)))
-        left_over = len(todo) % at_once == 1 % at_once and not current().remote
-        together = max(0, len(todo) - left_over)
+        cores = min(current().n_parts, self.at_once or current().n_parts)
+        left_over = cores > 1 and len(todo) % cores == 1 and not current().remote
+        together = len(todo) - left_over
         yield from current().each(self._step, todo[:together], models, at_once=self.at_once)
-        yield from (self._step.local_step(task, models) for task in todo[together:])
+        for task in todo[together:]:
+            with single_products() if together else nullcontext():  # to round as the others do
+                found = self._step.local_step(task, models)
+            yield found
 
     def names(self, folds: Sequence[int]) -> list[str]:
         """All that were judged on all of these folds, in the order they were first tried."""
@@ -119,7 +125,10 @@ class Trial:
                 lists[query] = (items if rows is None else rows[items], distances)
         top = Ranking.from_pairs(lists, self.relevance.n_items)
         seconds = sum(self._found[name][fold].seconds for fold in folds)
-        return Tried(name, values, seconds, top, self._whole.get(name, ""))
+        if name == AS_IS:
+            return Tried(name, values, seconds, top)
+        candidate = self._candidates[name]
+        return Tried(name, values, seconds, top, candidate.part_of, candidate.lead)
 
     def longest(self, folds: Sequence[int]) -> float:
         """Seconds that so many folds may take, by the slowest of those tried."""

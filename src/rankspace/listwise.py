@@ -58,7 +58,7 @@ class ListwiseMap(BaseRanker):
         too.
     temperature : float, optional
         In units of the mean squared distance of two items; by default the one of least loss
-        before anything is learned.
+        before anything is learned, all items counting alike.
     sharpness : float or sequence of float, default=(1.0, 2.0)
         Divides the temperature: more looks more at the nearest items. Of several, the mean of the
         losses is taken.
@@ -260,7 +260,7 @@ class ListwiseMap(BaseRanker):
         return weights
 
     def _temperature(self, loss: PairLoss) -> float:
-        """The one given, or the one of least loss before anything is learned."""
+        """The one given, or the one of least loss before, all items counting alike."""
         if self.temperature is not None:
             return float(self.temperature)
         few = loss.thinned(min(MOST_QUERIES, max(1, self.max_memory * 2**15 // len(loss.X))))

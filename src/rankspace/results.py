@@ -323,8 +323,8 @@ def _interval(values: np.ndarray, weights: np.ndarray, seed: int = 0) -> tuple[f
 def _p_value(differences: np.ndarray, weights: np.ndarray, seed: int) -> float:
     """Two-sided paired randomisation test; exact where all sign flips can be counted.
 
-    SciPy's `permutation_test` looks every flipped value up; here a product sums them, forty times
-    as fast.
+    A matrix product sums the flipped values, many times as fast as SciPy's `permutation_test`,
+    which looks every one up.
     """
     sizes = np.abs(differences * weights)
     n, observed = sizes.size, abs(float(differences @ weights))

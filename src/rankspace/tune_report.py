@@ -23,7 +23,8 @@ EXTREMES = 3  # queries of each kind that the page shows
 class Tried:
     """One candidate: the measure of every held-out query, the seconds of its folds, its lists.
 
-    What comes along with another's fit has 0 seconds: they are counted there.
+    What comes along with another's fit has 0 seconds: they are counted there. To be picked before
+    the first candidate it must be ahead of it by more than ``lead`` standard errors.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Tried:
     seconds: float
     lists: Ranking
     part_of: str = ""
+    lead: float = 0.0
 
     @property
     def fit(self) -> str:
@@ -50,7 +52,8 @@ class TuneReport(_Table):
         All candidates, vectors as they are first.
     before, after : Report
         Held-out queries with the vectors as they are, and with the choice that the *other* folds
-        make, so that no query has a say in what it is judged by.
+        make, so that no query has a say in what it is judged by; or with one candidate that was
+        tested by itself.
     seen : ndarray of bool
         Queries with a relevant item that training judgments also named.
     chosen : str
@@ -145,7 +148,8 @@ class TuneReport(_Table):
             n_extremes=EXTREMES,
             notes=[
                 self.verdict,
-                "After: each held-out query by the choice that the other folds make.",
+                "After: each held-out query by the choice that the other folds make, or all by one "
+                "candidate that was tested by itself.",
                 "A relevant item is seen if training judgments named it too, else new.",
                 *([skipped] if self.skipped else []),
             ],

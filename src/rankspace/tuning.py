@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 
 from ._candidates import METHODS, Candidate, candidates, is_large, suited
 from ._choices import check_choice
-from ._choosing import BEYOND_CHANCE, Choice, harms, judge, sign_of
+from ._choosing import BEYOND_CHANCE, Choice, Judged, judge, sign_of
 from ._held_out import hold_out
 from ._near_items import narrowed
 from ._trials import AS_IS, Trial, learned, names_of, seen_queries
@@ -80,11 +80,12 @@ def tune(
 
     Queries are dealt to folds; every candidate is learned without a fold and judged on it. The
     choice has the best mean of those that are not worse for queries whose relevant items training
-    judgments never named, nor for the others. What it is worth is told by choosing for each fold on
-    the others; if that shows harm after all, the next best is taken. The first candidate is tested
-    by itself too, and taken if it is better beyond chance and choosing is not; if it is, but harms
-    a group, a more careful one is tried. If nothing passes, the answer is the identity. The choice
-    is then fitted on all queries.
+    judgments never named, nor for the others; parts of the first candidate and weaker pulls must be
+    ahead of it by one and two standard errors. What choosing is worth is told by choosing for each
+    fold on the others; if that shows harm after all, the next best is taken. The first candidate is
+    tested by itself too, and taken if it is better beyond chance and choosing is not; if it is, but
+    harms a group, a more careful one is tried. If nothing passes, the answer is the identity. The
+    choice is then fitted on all queries.
 
     Listwise maps come first, of many queries on one fold, with weaker pulls to the identity as long
     as the weakest is clearly ahead; other folds and methods follow only if nothing was better
@@ -111,9 +112,11 @@ def tune(
         maps only of large data, and a diagonal too of more than 128 features, for which steps of
         FRML and MLR take long.
     exhaustive : bool, default=False
-        Try all that may be tried on all folds, though less would do.
+        Try all that may be tried on all folds, though less would do; a more careful map still only
+        where the first does harm.
     generalise : bool, default=False
-        Choose by the queries with new relevant items only.
+        Choose by the queries with new relevant items only, and try a more careful map from the
+        start.
     budget : float, optional
         Seconds; candidates that would not fit are left out, and the report says which.
     random_state : int, RandomState or None, default=None
@@ -245,9 +248,9 @@ class _Search:
             ends = not later or not self._has_time(later[0].folds)
             if ends:
                 look = look._replace(level=BEYOND_CHANCE - spent)
-            report = self._judge(look)
-            if report.chosen == AS_IS and self._more_careful(look, (number + 1) / len(looks)):
-                report = self._judge(look)
+            report, harm = self._judge(look)
+            if harm and self._more_careful(look, (number + 1) / len(looks)):
+                report, _ = self._judge(look)
             if report.chosen != AS_IS:
                 break
             if ends:
@@ -305,9 +308,10 @@ class _Search:
 
     def _choice(self, folds: Sequence[int]) -> Choice:
         tried, sign = self.trial.tried(folds), sign_of(self.trial.measure)
-        return Choice(tried, self.seen, sign, self.generalise, self.trial.relevance.weights)
+        first, weights = "".join(t.name for t in tried[1:2]), self.trial.relevance.weights
+        return Choice(tried, self.seen, sign, self.generalise, weights, first)
 
-    def _judge(self, look: _Look) -> TuneReport:
+    def _judge(self, look: _Look) -> Judged:
         singles = self._singles(look)
         alone = look.alone if singles else 0.0
         return judge(
@@ -328,16 +332,12 @@ class _Search:
         return [first.name, *(name for name in careful if name in names)]
 
     def _more_careful(self, look: _Look, share: float) -> bool:
-        """Try a more careful candidate where the first is better on the whole but harms a group."""
-        singles = self._singles(look)
-        careful = self.built[singles[0]].careful if len(singles) == 1 else None
-        if careful is None or not harms(
-            self._choice(look.folds), self._parts(look), self.trial.relevance, self.trial.measure,
-            look.alone * look.level, singles[0],
-        ):  # fmt: skip
+        """Try a more careful candidate than the first, if there is one and time for it."""
+        careful = self.built[look.candidates[0].name].careful
+        if careful is None or careful().name in self.built:
             return False
-        if not (done := self._run([careful()], look.folds, share, share)):
-            self.skipped.append(careful().name)
+        done = self._run([careful()], look.folds, share, share)
+        self.skipped += [] if done else [careful().name]
         return done
 
     def _parts(self, look: _Look) -> list[np.ndarray]:

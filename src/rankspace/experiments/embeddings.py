@@ -121,9 +121,9 @@ def _table(label: str, found: Mapping[str, Sequence[Any]], deals: int) -> Table:
     for name, results in found.items():
         seconds = float(np.mean([result["seconds"] for result in results]))
         rows.append([name, *_cells(raw, _joined(results)), f"{seconds:,.1f}"])
-    n, new = raw["seen"].size / deals, np.sum(~raw["seen"]) / deals
-    title = f"{label} ({n:,.0f} held-out queries, {new:,.0f} with new documents only"
-    title += f"; mean of {deals} deals of the folds)" if deals > 1 else ")"
+    n, new = (np.unique(raw["queries"][who]).size for who in (raw["seen"] >= 0, ~raw["seen"]))
+    title = f"{label} ({n:,} held-out queries, {new:,} with new documents only"
+    title += f" in some of {deals} deals of the folds)" if deals > 1 else ")"
     header = ["method", "NDCG@10", "p", "MAP", "seen: NDCG@10", "p", "new: NDCG@10", "p", "seconds"]
     return Table(title, header, rows)
 
