@@ -185,16 +185,17 @@ def test_others_must_be_ahead_of_the_first_by_their_lead_unless_it_harms():
     assert Choice(rivals, seen, 1.0, False, None, "first").pick(everyone) == 2
 
 
-def test_parts_need_one_standard_error_weaker_pulls_two_careful_ones_none():
-    first = candidates(60, 300, 6, 0, "linear")[0]
-    assert first.lead == 0
-    leads = {name: other.lead for name, other in first.along.items()}
-    weaker = dict.fromkeys(("weakest", "weakest both", "weakest query"), 2.0)
-    assert leads == {"both": 1.0, "query": 1.0, **weaker}
-    assert first.along["weakest"].weaker().lead == 2
-    careful = first.careful()
+@pytest.mark.parametrize("one_length", [True, False])
+def test_maps_of_the_queries_are_left_only_for_a_lead(one_length):
+    whole = candidates(60, 300, 6, 0, "linear", one_length)[0]
+    part = "query" if one_length else "both"
+    assert whole.first == whole.along[part].name
+    assert whole.lead == whole.along["weakest"].lead == whole.along["weakest"].weaker().lead == 2
+    assert whole.weaker() is whole.along["query"].weaker() is None
+    careful = whole.careful()
     assert careful.build().bystanders == 0.03
     assert list(careful.along) == ["both", "query"]
+    assert careful.first == careful.along[part].name
     assert careful.lead == careful.along["both"].lead == 0
     assert careful.careful is None
     assert careful.weaker() is None

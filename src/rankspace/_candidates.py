@@ -16,6 +16,7 @@ METHODS = ("listwise", "diagonal", "frml", "mlr")
 WEAKER = (0.8, 0.24, 0.08)  # pulls times the number of queries, beyond the default ones
 WHERE = {"each": "a map for each side", "query": "queries only", "both": "both sides"}
 CAREFUL = 0.03  # what items that are relevant to nobody count, where others are harmed
+LEAD = 2.0  # standard errors
 RANKS = (32, 128)
 WIDE = 128  # features, above which a step of FRML or MLR takes long
 LARGE = 2e11  # flops of one pass over all queries and items, above which little is tried
@@ -27,8 +28,8 @@ class Candidate(NamedTuple):
     ``weaker`` and ``careful`` make one that is drawn less to the identity, and one that harms
     queries with new items less.
     ``along`` are candidates whose metrics come with its fit, by their names among its ``parts_``;
-    some are ``part_of`` it. To be picked before the first of all, a candidate must be ahead of it
-    by more than ``lead`` standard errors.
+    some are ``part_of`` it. ``preferred`` is one of these, or itself by default: what others are
+    left for only if they are ahead by more than their ``lead`` in standard errors.
     """
 
     name: str
@@ -38,13 +39,23 @@ class Candidate(NamedTuple):
     careful: Callable[[], Candidate] | None = None
     along: Mapping[str, Candidate] = MappingProxyType({})
     part_of: str = ""
+    preferred: str = ""
     lead: float = 0.0
+
+    @property
+    def first(self) -> str:
+        """The name of what is preferred among it and what comes along."""
+        return self.along[self.preferred].name if self.preferred else self.name
 
 
 def candidates(
-    n_queries: int, n_items: int, n_features: int, seed: int, gain: str
+    n_queries: int, n_items: int, n_features: int, seed: int, gain: str, one_length: bool = True
 ) -> list[Candidate]:
-    """All learners, the most promising first."""
+    """All learners, the most promising first.
+
+    Of vectors of one length a map of the queries only is preferred, which leaves the corpus and its
+    index as they are; for others inner products do not suit.
+    """
     large = is_large(n_queries, n_items, n_features)
     most = 5000 if large else 20_000
 
@@ -60,9 +71,7 @@ def candidates(
             along["weakest"] = alone = listwise(totals[-1:])
             along |= {f"weakest {part}": found for part, found in alone.along.items()}
         weaker = next((total for total in WEAKER if total < totals[-1]), None)
-        weaker = None if first or bystanders < 1 else weaker
-        # Weaker pulls harm new items, and what is tried to avoid harm is not to be preferred less.
-        lead = 2.0 if totals != TOTAL_PULLS else 1.0 if part_of and bystanders == 1 else 0.0
+        weaker = None if totals == TOTAL_PULLS else weaker
         return Candidate(
             name,
             lambda: ListwiseMap(
@@ -71,7 +80,8 @@ def candidates(
             ),
             weaker=lambda: None if weaker is None else listwise([weaker]),
             careful=(lambda: listwise(totals, bystanders=CAREFUL)) if first else None,
-            along=along, part_of=part_of, lead=lead,
+            along=along, part_of=part_of, lead=LEAD if bystanders == 1 else 0.0,
+            preferred=("query" if one_length else "both") if side == "each" else "",
         )  # fmt: skip
 
     return [listwise(TOTAL_PULLS), *_others(n_features, seed)]

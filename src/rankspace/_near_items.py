@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.utils.extmath import row_norms
 
 from .relevance import Relevance
 from .search import Index
@@ -31,15 +32,16 @@ def narrowed(X: Any, relevance: Relevance, queries: Any) -> tuple[Any, Relevance
     """
     judged, most = np.unique(relevance.items), enough_unjudged(relevance.n_queries)
     all_count = judged.size + most >= relevance.n_items
-    if all_count or queries is None or (relevance.own_items >= 0).any() or not _of_one_length(X):
+    if all_count or queries is None or (relevance.own_items >= 0).any() or not of_one_length(X):
         return X, relevance
     others = nearest_items(Index(X), queries, judged, most)
     items = np.sort(np.concatenate((judged, others)))
     return X[items], relevance._take_items(items)
 
 
-def _of_one_length(X: Any) -> bool:
-    squares = np.einsum("ij,ij->i", X, X)
+def of_one_length(X: Any) -> bool:
+    """Whether all vectors are about as long as each other."""
+    squares = row_norms(X, squared=True)
     return bool(np.allclose(squares, squares.mean(), rtol=0.02))
 
 

@@ -16,7 +16,7 @@ from ._candidates import METHODS, Candidate, candidates, is_large, suited
 from ._choices import check_choice
 from ._choosing import BEYOND_CHANCE, Choice, Judged, judge, sign_of
 from ._held_out import hold_out
-from ._near_items import narrowed
+from ._near_items import narrowed, of_one_length
 from ._trials import AS_IS, Trial, learned, names_of, seen_queries
 from .baselines import Euclidean
 from .measures import parse_measure
@@ -154,8 +154,9 @@ def tune(
     at_once = 2 if large else None
     trial = Trial(splits, [test for _, test in folds], relevance, measure, at_once)
     gain = parse_measure(measure)[0].gain
-    every = candidates(relevance.n_queries, len(X), X.shape[1], seed, gain)
-    wanted = suited(relevance.n_queries, *X.shape) if methods is None else methods
+    sizes = relevance.n_queries, len(X), X.shape[1]
+    every = candidates(*sizes, seed, gain, of_one_length(X))
+    wanted = suited(*sizes) if methods is None else methods
     todo = [candidate for candidate in every if candidate.method in wanted]
     if generalise:  # which is what a careful one is for
         todo[1:1] = [candidate.careful() for candidate in todo[:1] if candidate.careful]
@@ -307,9 +308,9 @@ class _Search:
         return None if weaker is None or weaker.name in self.built else weaker
 
     def _choice(self, folds: Sequence[int]) -> Choice:
-        tried, sign = self.trial.tried(folds), sign_of(self.trial.measure)
-        first, weights = "".join(t.name for t in tried[1:2]), self.trial.relevance.weights
-        return Choice(tried, self.seen, sign, self.generalise, weights, first)
+        sign, weights = sign_of(self.trial.measure), self.trial.relevance.weights
+        first = next((candidate.first for candidate in self.built.values()), "")
+        return Choice(self.trial.tried(folds), self.seen, sign, self.generalise, weights, first)
 
     def _judge(self, look: _Look) -> Judged:
         singles = self._singles(look)
@@ -328,8 +329,8 @@ class _Search:
         first = look.candidates[0] if look.alone and look.candidates else None
         if first is None or names[1:2] != [first.name]:
             return []
-        careful = [] if first.careful is None else [first.careful().name]
-        return [first.name, *(name for name in careful if name in names)]
+        careful = [] if first.careful is None else [first.careful().first]
+        return [first.first, *(name for name in careful if name in names)]
 
     def _more_careful(self, look: _Look, share: float) -> bool:
         """Try a more careful candidate than the first, if there is one and time for it."""
