@@ -179,10 +179,21 @@ def test_others_must_be_ahead_of_the_first_by_their_lead_unless_it_harms():
             assert Choice(rivals, nobody, 1.0, False).pick(everyone) == 2
             errors = [tried(t.name, 1 - t.values, lead=t.lead) for t in rivals]
             assert Choice(errors, nobody, -1.0, False, None, "first").pick(everyone) == expected
-    seen = np.arange(100) < 90
-    harmful = tried("first", np.where(seen, 0.8, 0.4))
-    rivals = [tried(AS_IS, first - 0.1), harmful, tried("other", first, lead=2.0)]
-    assert Choice(rivals, seen, 1.0, False, None, "first").pick(everyone) == 2
+
+
+def test_where_the_first_harms_nothing_bolder_is_picked():
+    seen, everyone = np.arange(100) < 90, np.ones(100, dtype=bool)
+    raw = np.full(100, 0.5)
+    harmful, useless = tried("first", np.where(seen, 0.8, 0.4)), tried("first", raw - 0.01)
+    bold, careful = tried("bold", raw + 0.2, lead=2.0), tried("careful", raw + 0.1)
+
+    def picked(*rivals):
+        choice = Choice([tried(AS_IS, raw), *rivals], seen, 1.0, False, None, "first")
+        return choice.tried[choice.pick(everyone)].name
+
+    assert picked(harmful, bold) == AS_IS
+    assert picked(harmful, bold, careful) == "careful"
+    assert picked(useless, bold) == "bold"  # which says nothing about the cost of gains
 
 
 @pytest.mark.parametrize("one_length", [True, False])
@@ -645,8 +656,7 @@ def test_pulls_get_weaker_and_end():
     first = candidates(100, 1000, 32, 0, "linear")[0]
     assert first.build().pull == [0.8, 0.024]
     assert first.weaker() is None
-    both, _, weakest, *_ = first.along.values()
-    assert both.weaker().name == weakest.weaker().name
+    weakest = first.along["weakest"]
     pulls, candidate = [], weakest
     while candidate is not None:
         pulls.append(candidate.build().pull)

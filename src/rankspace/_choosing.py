@@ -34,27 +34,26 @@ class Choice:
     def pick(self, who: np.ndarray) -> int:
         """The best mean of those that harm no group; 0 stands for the vectors as they are.
 
-        Unless the first does harm, others must be ahead of it by their ``lead``.
+        Others of its kind must be ahead of the first by their ``lead``, and are passed over where
+        even that gains on the whole at the cost of a group.
         """
-        raw = self.tried[0].values
-        counted, decisive = who & ~np.isnan(raw), self._decisive(who)
         means = [self.gain(number, who) for number in range(len(self.tried))]
-        groups = (counted & self.seen, counted & ~self.seen)
-        fit = [
-            number
-            for number, mean in enumerate(means)
-            if mean > 0 and not any(
-                _harmed(self.sign * (self.tried[number].values - raw)[group]) for group in groups
-            )
-        ]  # fmt: skip
-        for first in (number for number in fit if self.tried[number].name == self.first):
-            fit = [
-                number
-                for number in fit
-                if number == first
-                or self._is_ahead(number, first, decisive, self.tried[number].lead)
-            ]
+        fit = [n for n, mean in enumerate(means) if mean > 0 and not self._harms(n, who)]
+        for first in (n for n, t in enumerate(self.tried) if t.name == self.first):
+            if means[first] > 0 and self._harms(first, who):
+                fit = [n for n in fit if not self.tried[n].lead]
+            elif first in fit:
+                fit = [n for n in fit if n == first or self._leads(n, first, who)]
         return max(fit, key=means.__getitem__, default=0)
+
+    def _harms(self, number: int, who: np.ndarray) -> bool:
+        """Whether a candidate is worse than the vectors for one of the groups, beyond chance."""
+        gains = self.sign * (self.tried[number].values - self.tried[0].values)
+        counted = who & ~np.isnan(gains)
+        return any(_harmed(gains[counted & group]) for group in (self.seen, ~self.seen))
+
+    def _leads(self, number: int, first: int, who: np.ndarray) -> bool:
+        return self._is_ahead(number, first, self._decisive(who), self.tried[number].lead)
 
     def gain(self, number: int, who: np.ndarray) -> float:
         """The mean by which a candidate is better than the vectors, 0 if nobody decides."""
