@@ -28,7 +28,7 @@ FEWEST_QUERIES = 10
 MANY_QUERIES, MANY_OF_LARGE = 600, 300  # whose third may tell a gain from chance
 # Shares of the level that go to a first look at one fold, and to one at the listwise maps; the last
 # look has the rest, so that all together sell noise no more often than one would. In looks at maps
-# most goes to the first of them by itself.
+# most goes to the preferred one by itself.
 AT_ONE_FOLD, AT_MAPS, ALONE = 0.05, 0.85, 0.9
 
 
@@ -80,9 +80,10 @@ def tune(
 
     Queries are dealt to folds; every candidate is learned without a fold and judged on it. The
     choice has the best mean of those that are not worse for queries whose relevant items training
-    judgments never named, nor for the others; parts of the first candidate and weaker pulls must be
-    ahead of it by one and two standard errors. What choosing is worth is told by choosing for each
-    fold on the others; if that shows harm after all, the next best is taken. The first candidate is
+    judgments never named, nor for the others. Of listwise maps that of the queries only is
+    preferred, which leaves an index as it is, unless others are ahead by two standard errors; that
+    of both sides, if vectors differ in length. What choosing is worth is told by choosing for each
+    fold on the others; if that shows harm after all, the next best is taken. The preferred map is
     tested by itself too, and taken if it is better beyond chance and choosing is not; if it is, but
     harms a group, a more careful one is tried. If nothing passes, the answer is the identity. The
     choice is then fitted on all queries.
@@ -113,7 +114,7 @@ def tune(
         FRML and MLR take long.
     exhaustive : bool, default=False
         Try all that may be tried on all folds, though less would do; a more careful map still only
-        where the first does harm.
+        where the preferred one does harm.
     generalise : bool, default=False
         Choose by the queries with new relevant items only, and try a more careful map from the
         start.
@@ -194,7 +195,7 @@ class _Clock:
 class _Look(NamedTuple):
     """Candidates to try, the folds to judge them on, and the chance of error it may spend.
 
-    ``alone`` is the share of that for the first of them by itself.
+    ``alone`` is the share of that for what is preferred by itself.
     """
 
     candidates: Sequence[Candidate]
@@ -321,7 +322,7 @@ class _Search:
         )  # fmt: skip
 
     def _singles(self, look: _Look) -> list[str]:
-        """What is tested by itself: only what was to come first whatever the data say.
+        """What is tested by itself: only what was to be preferred whatever the data say.
 
         And a more careful one, if that was wanted.
         """
@@ -333,7 +334,7 @@ class _Search:
         return [first.first, *(name for name in careful if name in names)]
 
     def _more_careful(self, look: _Look, share: float) -> bool:
-        """Try a more careful candidate than the first, if there is one and time for it."""
+        """Try a more careful candidate, if there is one and time for it."""
         careful = self.built[look.candidates[0].name].careful
         if careful is None or careful().name in self.built:
             return False
