@@ -21,13 +21,13 @@ from rankspace import tuning as module
 from rankspace._backends._local import Threads
 from rankspace._candidates import METHODS, Candidate, candidates, suited
 from rankspace._choosing import Choice, judge
-from rankspace._held_out import hold_out
+from rankspace._held_out import deal_queries, hold_out
 from rankspace._near_items import narrowed
 from rankspace._trials import AS_IS, Trial, names_of, seen_queries
 from rankspace.cli import main
 from rankspace.cli_tune import seconds
 from rankspace.tune_report import Tried
-from rankspace.tuning import _folds, _looks
+from rankspace.tuning import _looks
 
 MEASURE = "ndcg-linear@10"
 
@@ -102,7 +102,7 @@ def test_held_out_queries_are_judged_by_metrics_that_never_met_them():
     X, relevance, Q = planted()
     report = tune(X, relevance, queries=Q, random_state=0).report
     seed = int(np.random.RandomState(0).randint(2**31 - 1))
-    for train, test in _folds(np.arange(60), None, 5, seed):
+    for train, test in deal_queries(np.arange(60), None, 5, seed):
         model = ListwiseMap(0.003, random_state=0)
         model.fit(X, relevance.take_queries(train), queries=Q[train])
         ranking = Index(X, model.metric_).rank(Q[test], 10)
@@ -115,7 +115,7 @@ def test_held_out_queries_are_judged_by_metrics_that_never_met_them():
 def test_no_query_has_a_say_in_what_it_is_judged_by(monkeypatch):
     """Each half of the queries likes another candidate: honest values are those of the rival."""
     X, relevance, Q = planted(n_queries=20)
-    monkeypatch.setattr(module, "_folds", lambda *a: [
+    monkeypatch.setattr(module, "deal_queries", lambda *a: [
         (np.arange(10, 20), np.arange(10)), (np.arange(10), np.arange(10, 20))
     ])  # fmt: skip
     first = np.arange(20) < 10
@@ -165,7 +165,7 @@ def test_a_choice_is_clear_two_standard_errors_ahead_of_other_fits():
         assert Choice(errors, choice.seen, -1.0, False).is_clear() == clear
 
 
-def test_others_must_be_ahead_of_the_first_by_their_lead_unless_it_harms():
+def test_others_must_be_ahead_of_the_preferred_by_their_lead():
     noise = np.random.default_rng(0).normal(size=100)
     noise -= noise.mean()
     everyone, nobody = np.ones(100, dtype=bool), np.zeros(100, dtype=bool)
@@ -181,7 +181,7 @@ def test_others_must_be_ahead_of_the_first_by_their_lead_unless_it_harms():
             assert Choice(errors, nobody, -1.0, False, None, "first").pick(everyone) == expected
 
 
-def test_where_the_first_harms_nothing_bolder_is_picked():
+def test_where_the_preferred_harms_nothing_bolder_is_picked():
     seen, everyone = np.arange(100) < 90, np.ones(100, dtype=bool)
     raw = np.full(100, 0.5)
     harmful, useless = tried("first", np.where(seen, 0.8, 0.4)), tried("first", raw - 0.01)
@@ -200,13 +200,13 @@ def test_where_the_first_harms_nothing_bolder_is_picked():
 def test_maps_of_the_queries_are_left_only_for_a_lead(one_length):
     whole = candidates(60, 300, 6, 0, "linear", one_length)[0]
     part = "query" if one_length else "both"
-    assert whole.first == whole.along[part].name
+    assert whole.preferred == whole.along[part].name
     assert whole.lead == whole.along["weakest"].lead == whole.along["weakest"].weaker().lead == 2
     assert whole.weaker() is whole.along["query"].weaker() is None
     careful = whole.careful()
     assert careful.build().bystanders == 0.03
     assert list(careful.along) == ["both", "query"]
-    assert careful.first == careful.along[part].name
+    assert careful.preferred == careful.along[part].name
     assert careful.lead == careful.along["both"].lead == 0
     assert careful.careful is None
     assert careful.weaker() is None
@@ -399,7 +399,7 @@ def test_generalising_chooses_by_queries_with_new_items():
 @pytest.mark.parametrize("n_folds", [1, 4, 5])
 def test_a_left_over_fit_has_all_cores_and_gives_the_same(cores, n_folds, monkeypatch):
     X, relevance, Q = planted()
-    folds = _folds(np.arange(60), np.arange(12) if n_folds == 1 else None, n_folds, 0)
+    folds = deal_queries(np.arange(60), np.arange(12) if n_folds == 1 else None, n_folds, 0)
     splits, tests = [hold_out(X, relevance, Q, *fold) for fold in folds], [t for _, t in folds]
     (candidate, _), shared = module.candidates(), []
     numbers = range(n_folds)

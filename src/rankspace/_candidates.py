@@ -15,7 +15,7 @@ from .mlr_path import MLRCV
 METHODS = ("listwise", "diagonal", "frml", "mlr")
 WEAKER = (0.8, 0.24, 0.08)  # pulls times the number of queries, beyond the default ones
 WHERE = {"each": "a map for each side", "query": "queries only", "both": "both sides"}
-CAREFUL = 0.03  # what items that are relevant to nobody count, where others are harmed
+CAREFUL = 0.03  # what items that are relevant to nobody count, where new ones are harmed
 LEAD = 2.0  # standard errors
 RANKS = (32, 128)
 WIDE = 128  # features, above which a step of FRML or MLR takes long
@@ -28,8 +28,8 @@ class Candidate(NamedTuple):
     ``weaker`` and ``careful`` make one that is drawn less to the identity, and one that harms
     queries with new items less.
     ``along`` are candidates whose metrics come with its fit, by their names among its ``parts_``;
-    some are ``part_of`` it. ``preferred`` is one of these, or itself by default: what others are
-    left for only if they are ahead by more than their ``lead`` in standard errors.
+    some are ``part_of`` it. It ``prefers`` one of these, or itself, to all that are not ahead of
+    that by more than their ``lead`` in standard errors.
     """
 
     name: str
@@ -39,13 +39,13 @@ class Candidate(NamedTuple):
     careful: Callable[[], Candidate] | None = None
     along: Mapping[str, Candidate] = MappingProxyType({})
     part_of: str = ""
-    preferred: str = ""
+    prefers: str = ""
     lead: float = 0.0
 
     @property
-    def first(self) -> str:
+    def preferred(self) -> str:
         """The name of what is preferred among it and what comes along."""
-        return self.along[self.preferred].name if self.preferred else self.name
+        return self.along[self.prefers].name if self.prefers else self.name
 
 
 def candidates(
@@ -81,7 +81,7 @@ def candidates(
             weaker=lambda: None if weaker is None else listwise([weaker]),
             careful=(lambda: listwise(totals, bystanders=CAREFUL)) if first else None,
             along=along, part_of=part_of, lead=LEAD if bystanders == 1 else 0.0,
-            preferred=("query" if one_length else "both") if side == "each" else "",
+            prefers=("query" if one_length else "both") if side == "each" else "",
         )  # fmt: skip
 
     return [listwise(TOTAL_PULLS), *_others(n_features, seed)]

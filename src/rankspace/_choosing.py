@@ -29,21 +29,21 @@ class Choice:
     sign: float
     generalise: bool
     weights: np.ndarray | None = None  # of the queries
-    first: str = ""  # the candidate that others of its kind must be ahead of
+    preferred: str = ""  # the candidate that others must be ahead of by their ``lead``
 
     def pick(self, who: np.ndarray) -> int:
         """The best mean of those that harm no group; 0 stands for the vectors as they are.
 
-        Others of its kind must be ahead of the first by their ``lead``, and are passed over where
+        Those with a ``lead`` must be so far ahead of the preferred one, and are passed over where
         even that gains on the whole at the cost of a group.
         """
         means = [self.gain(number, who) for number in range(len(self.tried))]
         fit = [n for n, mean in enumerate(means) if mean > 0 and not self._harms(n, who)]
-        for first in (n for n, t in enumerate(self.tried) if t.name == self.first):
-            if means[first] > 0 and self._harms(first, who):
-                fit = [n for n in fit if not self.tried[n].lead]
-            elif first in fit:
-                fit = [n for n in fit if n == first or self._leads(n, first, who)]
+        preferred = next((n for n, t in enumerate(self.tried) if t.name == self.preferred), 0)
+        if preferred in fit:
+            fit = [n for n in fit if n == preferred or self._leads(n, preferred, who)]
+        elif means[preferred] > 0:  # it does harm
+            fit = [n for n in fit if not self.tried[n].lead]
         return max(fit, key=means.__getitem__, default=0)
 
     def _harms(self, number: int, who: np.ndarray) -> bool:
@@ -52,8 +52,8 @@ class Choice:
         counted = who & ~np.isnan(gains)
         return any(_harmed(gains[counted & group]) for group in (self.seen, ~self.seen))
 
-    def _leads(self, number: int, first: int, who: np.ndarray) -> bool:
-        return self._is_ahead(number, first, self._decisive(who), self.tried[number].lead)
+    def _leads(self, number: int, preferred: int, who: np.ndarray) -> bool:
+        return self._is_ahead(number, preferred, self._decisive(who), self.tried[number].lead)
 
     def gain(self, number: int, who: np.ndarray) -> float:
         """The mean by which a candidate is better than the vectors, 0 if nobody decides."""

@@ -9,6 +9,8 @@ import numpy as np
 
 from .relevance import Relevance
 
+FEWEST_QUERIES = 10  # that can tell a gain from chance
+
 
 class Split(NamedTuple):
     """What is learned from, and the held-out queries that judge it over the same items.
@@ -41,6 +43,26 @@ def choose_queries(
     if n_held_out == n_queries:
         raise ValueError(f"holding out queries needs at least 2: got {n_queries}.")
     return np.sort(order[n_held_out:]), np.sort(order[:n_held_out])
+
+
+def deal_queries(
+    kept: np.ndarray, dev: Any, n_folds: int, seed: int
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Places of the queries to learn from and to judge by, for each fold."""
+    places = np.arange(kept.size)
+    if dev is not None:
+        held_out = np.isin(kept, np.asarray(dev, dtype=int))
+        if not FEWEST_QUERIES <= held_out.sum() <= kept.size - FEWEST_QUERIES:
+            raise ValueError(
+                f"dev must name at least {FEWEST_QUERIES} queries with judgments and leave as many "
+                f"to learn from: it names {held_out.sum()} of {kept.size}."
+            )
+        return [(places[~held_out], places[held_out])]
+    if not 2 <= n_folds <= kept.size:
+        raise ValueError(f"n_folds must lie between 2 and {kept.size}: got {n_folds}.")
+    order = np.random.default_rng(seed).permutation(kept.size)
+    tests = [np.sort(order[start::n_folds]) for start in range(n_folds)]
+    return [(np.setdiff1d(places, test), test) for test in tests]
 
 
 def hold_out(

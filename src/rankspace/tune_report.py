@@ -24,7 +24,7 @@ class Tried:
     """One candidate: the measure of every held-out query, the seconds of its folds, its lists.
 
     What comes along with another's fit has 0 seconds: they are counted there. To be picked before
-    the first candidate it must be ahead of it by more than ``lead`` standard errors.
+    the preferred candidate it must be ahead of it by more than ``lead`` standard errors.
     """
 
     name: str

@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from ._candidates import METHODS, Candidate, candidates, is_large, suited
 from ._choices import check_choice
 from ._choosing import BEYOND_CHANCE, Choice, Judged, judge, sign_of
-from ._held_out import hold_out
+from ._held_out import FEWEST_QUERIES, deal_queries, hold_out
 from ._near_items import narrowed, of_one_length
 from ._trials import AS_IS, Trial, learned, names_of, seen_queries
 from .baselines import Euclidean
@@ -24,7 +24,6 @@ from .metric import EmbeddingMetric, LinearMetric
 from .relevance import Relevance
 from .tune_report import TuneReport
 
-FEWEST_QUERIES = 10
 MANY_QUERIES, MANY_OF_LARGE = 600, 300  # whose third may tell a gain from chance
 # Shares of the level that go to a first look at one fold, and to one at the listwise maps; the last
 # look has the rest, so that all together sell noise no more often than one would. In looks at maps
@@ -150,7 +149,7 @@ def tune(
     large = is_large(relevance.n_queries, *X.shape)
     many = kept.size >= (MANY_OF_LARGE if large else MANY_QUERIES)
     usual = 3 if large or many else 5
-    folds = _folds(kept, dev, usual if n_folds is None else n_folds, seed)
+    folds = deal_queries(kept, dev, usual if n_folds is None else n_folds, seed)
     splits = [hold_out(X, relevance, queries, train, test) for train, test in folds]
     at_once = 2 if large else None
     trial = Trial(splits, [test for _, test in folds], relevance, measure, at_once)
@@ -310,8 +309,8 @@ class _Search:
 
     def _choice(self, folds: Sequence[int]) -> Choice:
         sign, weights = sign_of(self.trial.measure), self.trial.relevance.weights
-        first = next((candidate.first for candidate in self.built.values()), "")
-        return Choice(self.trial.tried(folds), self.seen, sign, self.generalise, weights, first)
+        preferred = next((candidate.preferred for candidate in self.built.values()), "")
+        return Choice(self.trial.tried(folds), self.seen, sign, self.generalise, weights, preferred)
 
     def _judge(self, look: _Look) -> Judged:
         singles = self._singles(look)
@@ -330,16 +329,17 @@ class _Search:
         first = look.candidates[0] if look.alone and look.candidates else None
         if first is None or names[1:2] != [first.name]:
             return []
-        careful = [] if first.careful is None else [first.careful().first]
-        return [first.first, *(name for name in careful if name in names)]
+        careful = [] if first.careful is None else [first.careful().preferred]
+        return [first.preferred, *(name for name in careful if name in names)]
 
     def _more_careful(self, look: _Look, share: float) -> bool:
         """Try a more careful candidate, if there is one and time for it."""
-        careful = self.built[look.candidates[0].name].careful
-        if careful is None or careful().name in self.built:
+        build = look.candidates[0].careful
+        careful = None if build is None else build()
+        if careful is None or careful.name in self.built:
             return False
-        done = self._run([careful()], look.folds, share, share)
-        self.skipped += [] if done else [careful().name]
+        done = self._run([careful], look.folds, share, share)
+        self.skipped += [] if done else [careful.name]
         return done
 
     def _parts(self, look: _Look) -> list[np.ndarray]:
@@ -382,23 +382,3 @@ def _check_lengths(name: str, vectors: Any) -> None:
             f"{name} must not hold zeros among vectors of unit length, which have no direction: "
             f"got {zeros.size}, the first in row {zeros[0]}. Embed them again, or leave them out."
         )
-
-
-def _folds(
-    kept: np.ndarray, dev: Any, n_folds: int, seed: int
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Places of the queries to learn from and to judge by, for each fold."""
-    places = np.arange(kept.size)
-    if dev is not None:
-        held_out = np.isin(kept, np.asarray(dev, dtype=int))
-        if not FEWEST_QUERIES <= held_out.sum() <= kept.size - FEWEST_QUERIES:
-            raise ValueError(
-                f"dev must name at least {FEWEST_QUERIES} queries with judgments and leave as many "
-                f"to learn from: it names {held_out.sum()} of {kept.size}."
-            )
-        return [(places[~held_out], places[held_out])]
-    if not 2 <= n_folds <= kept.size:
-        raise ValueError(f"n_folds must lie between 2 and {kept.size}: got {n_folds}.")
-    order = np.random.default_rng(seed).permutation(kept.size)
-    tests = [np.sort(order[start::n_folds]) for start in range(n_folds)]
-    return [(np.setdiff1d(places, test), test) for test in tests]
