@@ -315,15 +315,11 @@ def test_where_the_first_harms_a_group_others_are_tested_at_its_level():
 def test_what_follows_a_passed_test_sells_no_more_noise():
     """150 sets of candidates that are no better than the vectors, tested at 10 and 2 %."""
     rng = np.random.default_rng(0)
-    seen, sold = np.arange(40) < 25, 0
+    seen, sold, names = np.arange(40) < 25, 0, ("first", "second", "third", "fourth", "fifth")
     for _ in range(150):
-        raw, common = rng.uniform(0.4, 0.6, size=40), rng.normal(size=40)
-        rivals = [tried(AS_IS, raw)]
-        rivals += [
-            tried(name, raw + 0.05 * (common + rng.normal(size=40)))
-            for name in ("first", "careful", "one", "other")
-        ]
-        found = judged_alone(rivals, seen, 0.1, 0.02, ("first", "careful"))
+        raw = rng.uniform(0.4, 0.6, size=40)
+        rivals = [tried(name, raw + 0.05 * rng.normal(size=40)) for name in names]
+        found = judged_alone([tried(AS_IS, raw), *rivals], seen, 0.1, 0.02, names)
         sold += found.chosen != AS_IS
     assert sold / 150 < 0.12 + 3 * np.sqrt(0.12 * 0.88 / 150)
 
