@@ -35,7 +35,9 @@ def add_tune(verbs: Any) -> None:
     )
     parser.add_argument("--measure", default="ndcg-linear@10", help="what to choose by")
     parser.add_argument(
-        "--generalise", action="store_true", help="choose by queries with new relevant items only"
+        "--generalise",
+        action="store_true",
+        help="choose by queries with new relevant items only, and try a careful map at once",
     )
     parser.add_argument("--budget", type=seconds, help="time to take, such as 60s, 10m or 1h")
     parser.add_argument("--seed", type=int, default=0, help="seed of the folds and the learners")
