@@ -293,6 +293,23 @@ def test_queries_that_teach_nothing_are_counted(caplog):
     assert "2 of 6 queries have nothing relevant or nothing irrelevant" in caplog.text
 
 
+class Remembers(BaseRanker):
+    """Keeps what it was given to learn from."""
+
+    def _learn(self, X, relevance, queries):
+        self.queries_ = queries
+        self.lists_ = [relevance.relevant(query) for query in range(relevance.n_queries)]
+        return LinearMetric.identity(X.shape[1])
+
+
+def test_vectors_of_queries_stay_with_their_judgments_when_some_are_left_out():
+    X = np.arange(4.0)[:, None]
+    relevance = Relevance.from_lists([[], [0], [0, 1, 2, 3], [2, 3]], n_items=4)
+    model = Remembers().fit(X, relevance, queries=[[10.0], [11.0], [12.0], [13.0]])
+    np.testing.assert_array_equal(model.queries_, [[11.0], [13.0]])
+    assert [list(found) for found in model.lists_] == [[0], [2, 3]]
+
+
 BAD = {
     "NaN": ([[np.nan], [1.0]], [0, 1], "contains NaN"),
     "infinity": ([[np.inf], [1.0]], [0, 1], "contains infinity"),

@@ -117,6 +117,12 @@ def test_drawn_p_values_agree_with_those_of_scipy(n, rng):
     assert abs(found - expected) < 5 * math.sqrt(3 * expected / 9_999)
 
 
+def test_a_drawn_p_value_counts_what_was_observed_among_the_draws():
+    """Then no p-value is 0, and a test keeps its level: (as far + 1) / (draws + 1)."""
+    found = compare(report(*np.zeros(60)), report(*np.ones(60))).p_value["map"]
+    assert found == 1 / (9_999 + 1)
+
+
 @pytest.mark.parametrize("n", [1, 2, 8, 40])
 def test_swapping_the_reports_changes_signs_only(n, rng):
     a, b = report(*rng.random(n)), report(*rng.random(n))
