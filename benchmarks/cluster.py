@@ -32,10 +32,10 @@ from distributed import Client, LocalCluster
 
 import rankspace
 from rankspace import MLR, Relevance
-from rankspace._backends import on
-from rankspace._backends._dask import FAN_IN
-from rankspace._scaling import scaled_rows
-from rankspace._solvers.ranking_loss import RankingLoss
+from rankspace._engine.parallel import on
+from rankspace._engine.parallel.dask import FAN_IN
+from rankspace.learners.solvers.cutting_plane.ranking_loss import RankingLoss
+from rankspace.learners.solvers.scaling import scaled_rows
 
 HEADER = ["what", "rows", "d", "workers", "seconds", "predicted", "off", "MB down", "MB up"]
 NONE = "–"

@@ -20,7 +20,7 @@ from scipy.stats import permutation_test
 from sklearn.metrics import roc_auc_score
 
 from rankspace import Ranking, Relevance, evaluate
-from rankspace.results import RESAMPLES, _p_value
+from rankspace.evaluation.report import RESAMPLES, _p_value
 
 N_QUERIES, N_ITEMS = 1000, 1000
 PAIRS = {

@@ -20,11 +20,11 @@ import numpy as np
 from _table import best_seconds, publish
 
 from rankspace import Relevance
-from rankspace._solvers.factors import Points
-from rankspace._solvers.starts import start_factor
-from rankspace._solvers.warp import sampling_of
-from rankspace._solvers.warp_descent import Descent, Options, Progress
-from rankspace._threads import Crew, single_products
+from rankspace._engine.parallel.threads import Crew, single_products
+from rankspace.learners.solvers.warp.descent import Descent, Options, Progress
+from rankspace.learners.solvers.warp.factors import Points
+from rankspace.learners.solvers.warp.sampling import sampling_of
+from rankspace.learners.solvers.warp.starts import start_factor
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from frml_reference import FactoredFRML

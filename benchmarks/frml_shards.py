@@ -15,8 +15,8 @@ from _table import publish
 from sklearn.model_selection import train_test_split
 
 from rankspace import FRML, Index, Relevance, evaluate
-from rankspace._solvers import sharded_descent
 from rankspace.datasets import load_digits
+from rankspace.learners.solvers.warp import sharded as sharded_descent
 
 SEEDS = range(4)
 

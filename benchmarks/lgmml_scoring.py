@@ -16,8 +16,8 @@ import numpy as np
 from _table import publish
 
 from rankspace import LocalMetric
-from rankspace._feature_scaling import FeatureScaling
-from rankspace._threads import single_products
+from rankspace._engine.parallel.threads import single_products
+from rankspace.metrics.feature_scaling import FeatureScaling
 
 N, D = 20_000, 136
 

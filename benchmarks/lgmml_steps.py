@@ -18,9 +18,9 @@ from _table import publish
 from lgmml import Fold, folds_of
 
 from rankspace import LGMML, Relevance
-from rankspace._feature_scaling import FeatureScaling
-from rankspace._solvers.lists import Lists
-from rankspace._solvers.metric_weights import logistic_weights
+from rankspace.learners.solvers.geometric.lists import Lists
+from rankspace.learners.solvers.geometric.metric_weights import logistic_weights
+from rankspace.metrics.feature_scaling import FeatureScaling
 
 PAPER = {"scaling": "l2", "kernel": "paper", "loss": "warp", "pooling": 0.0, "features": False,
          "n_components": 0, "n_directions": 0}  # fmt: skip

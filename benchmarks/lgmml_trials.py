@@ -20,10 +20,9 @@ from lgmml import Fold, Part, folds_of
 from scipy.optimize import minimize, minimize_scalar
 
 from rankspace import LGMML, Relevance
-from rankspace._feature_scaling import FeatureScaling
-from rankspace._kernels.lists import pair_losses
-from rankspace._solvers.lists import Lists, upper_counts
-from rankspace._solvers.local_metrics import (
+from rankspace._engine.kernels.lists import pair_losses
+from rankspace.learners.solvers.geometric.lists import Lists, upper_counts
+from rankspace.learners.solvers.geometric.local_metrics import (
     Recipe,
     local_factor,
     pooled_scatter,
@@ -31,8 +30,9 @@ from rankspace._solvers.local_metrics import (
     shared_directions,
     unit_of,
 )
-from rankspace._solvers.metric_weights import logistic_weights, pair_weights
-from rankspace._solvers.scatter import Scatter
+from rankspace.learners.solvers.geometric.metric_weights import logistic_weights, pair_weights
+from rankspace.learners.solvers.geometric.scatter import Scatter
+from rankspace.metrics.feature_scaling import FeatureScaling
 
 ALPHA, K = 0.2, 10
 RECIPE = Recipe(0.5, 0.01, 0.5, 4, K, False, 64)

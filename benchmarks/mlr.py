@@ -18,10 +18,10 @@ from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
 
 from rankspace import MLR, Relevance
-from rankspace._solvers.admm import PlaneProblem
-from rankspace._solvers.ranking_loss import RankingLoss, Sums
-from rankspace._threads import in_threads
+from rankspace._engine.parallel.threads import in_threads
 from rankspace.datasets import fetch_isolet
+from rankspace.learners.solvers.cutting_plane.admm import PlaneProblem
+from rankspace.learners.solvers.cutting_plane.ranking_loss import RankingLoss, Sums
 
 
 def isolet(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:

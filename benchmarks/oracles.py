@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from _table import best_seconds, publish
 
-from rankspace._kernels.measures import KERNELS
-from rankspace._kernels.violations import oracle
-from rankspace._solvers.ranking_loss import discounts_of
-from rankspace.measures import parse_measure
+from rankspace._engine.kernels.measures import KERNELS
+from rankspace._engine.kernels.violations import oracle
+from rankspace.evaluation.measures import parse_measure
+from rankspace.learners.solvers.cutting_plane.ranking_loss import discounts_of
 
 MEASURES = ("auc", "p@10", "knn@10", "map", "mrr", "ndcg@10", "ndcg", "ndcg-mlr@10", "ndcg-mlr")
 NAMES = [kernel.py_func.__name__ for kernel in KERNELS]

@@ -22,9 +22,9 @@ import scipy.sparse
 from _table import best_seconds, publish
 
 from rankspace import Relevance
-from rankspace._solvers.components import MapLoss
-from rankspace._solvers.factors import Points
-from rankspace._threads import in_threads
+from rankspace._engine.parallel.threads import in_threads
+from rankspace.learners.solvers.smooth.components import MapLoss
+from rankspace.learners.solvers.warp.factors import Points
 
 DENSITY = 0.01
 

@@ -24,10 +24,10 @@ from _kept import Kept
 from _table import publish
 
 from rankspace import PARCA, Relevance, evaluate
-from rankspace._solvers.components import MapLoss, RidgedLoss
-from rankspace._solvers.scaling import Scaling, scaled_points
 from rankspace.datasets import open_dataset
-from rankspace.search import Index
+from rankspace.learners.solvers.smooth.components import MapLoss, RidgedLoss
+from rankspace.learners.solvers.warp.scaling import Scaling, scaled_points
+from rankspace.search.index import Index
 
 RIDGE = 0.003
 RUNS = [

@@ -15,9 +15,9 @@ import numpy as np
 from _table import publish
 
 from rankspace import Index, ListwiseMap, evaluate, tune
-from rankspace._held_out import Split, hold_out
-from rankspace._trials import seen_queries
 from rankspace.datasets import open_dataset
+from rankspace.relevance.splits import Split, hold_out
+from rankspace.tuning.trials import seen_queries
 
 MEASURE = "ndcg-linear@10"
 SIDES = ("each", "query", "both")

@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 
 from rankspace import LogisticPARCA
 from rankspace.datasets import load_digits, load_wdbc
-from rankspace.plots import PixelClustersDisplay, TopicsDisplay
+from rankspace.display import PixelClustersDisplay, TopicsDisplay
 
 digits = load_digits()
 model = LogisticPARCA(4, beta=0.3, random_state=0).fit(digits.X[::4], digits.labels[::4])

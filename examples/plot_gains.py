@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 from rankspace import Index, LinearMetric, Relevance, compare, evaluate
 from rankspace.datasets import load_wdbc
-from rankspace.plots import GainsDisplay
+from rankspace.display import GainsDisplay
 
 wdbc = load_wdbc()
 X, Q, y, wanted = train_test_split(wdbc.X, wdbc.labels, test_size=0.4, random_state=0)

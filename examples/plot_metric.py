@@ -13,7 +13,7 @@ from sklearn.preprocessing import scale
 
 from rankspace import MLR, leave_one_out
 from rankspace.datasets import load_wine
-from rankspace.plots import ConvergenceDisplay, SpectrumDisplay
+from rankspace.display import ConvergenceDisplay, SpectrumDisplay
 
 wine = load_wine()
 X, y = scale(wine.X), wine.labels

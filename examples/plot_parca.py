@@ -15,7 +15,7 @@ from sklearn.model_selection import train_test_split
 
 from rankspace import PARCA, LinearMetric, Relevance, evaluate
 from rankspace.datasets import load_digits
-from rankspace.plots import GainsDisplay, LearningCurveDisplay, SpaceDisplay
+from rankspace.display import GainsDisplay, LearningCurveDisplay, SpaceDisplay
 
 digits = load_digits()
 X, Q, y, wanted = train_test_split(digits.X, digits.labels, train_size=0.2, random_state=0)

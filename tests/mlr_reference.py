@@ -6,8 +6,8 @@ import cvxpy as cp
 import numpy as np
 
 from rankspace import Relevance
-from rankspace._kernels.measures import KERNELS
-from rankspace.measures import parse_measure
+from rankspace._engine.kernels.measures import KERNELS
+from rankspace.evaluation.measures import parse_measure
 
 MEASURE = {kernel.py_func.__name__: kernel for kernel in KERNELS}
 

@@ -22,14 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from rankspace import (
-    BaseRanker,
-    BilinearMetric,
-    Euclidean,
-    LinearMetric,
-    Relevance,
-    evaluate,
-)
+from rankspace import BaseRanker, BilinearMetric, Euclidean, LinearMetric, Relevance, evaluate
 
 
 class Weighted(BaseRanker):

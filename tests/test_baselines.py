@@ -10,8 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rankspace import LMNN, MLCC, MLR, SVMMAP, BilinearMetric, Euclidean, Relevance, load_metric
-from rankspace._kernels.measures import KERNELS
-from rankspace._solvers.pair_loss import LargeMargin, PairLoss, collapse
+from rankspace._engine.kernels.measures import KERNELS
+from rankspace.learners.solvers.smooth.pair_loss import LargeMargin, PairLoss, collapse
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 AVERAGE_PRECISION = next(k for k in KERNELS if k.py_func.__name__ == "average_precision")

@@ -5,10 +5,10 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rankspace import ITML, LORETA, OASIS, BilinearMetric, Euclidean, Relevance
-from rankspace._kernels.online import oasis
-from rankspace._solvers.log_det import LogDetProjections
-from rankspace._solvers.warp_descent import Progress
-from rankspace.baselines_online import draw_triplets, move_against
+from rankspace._engine.kernels.online import oasis
+from rankspace.learners.online_baselines import draw_triplets, move_against
+from rankspace.learners.solvers.log_det import LogDetProjections
+from rankspace.learners.solvers.warp.descent import Progress
 
 
 @parametrize_with_checks(

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rankspace import LinearMetric, ListwiseMap, cli
-from rankspace._candidates import Candidate
-from rankspace._progress import Progress
+from rankspace import LinearMetric, ListwiseMap
+from rankspace.cli import main as cli
+from rankspace.cli.progress import Progress
+from rankspace.tuning.candidates import Candidate
 
 QRELS = "q1 0 a 2\nq1 0 b 0\nq2 0 c 1\n"
 RUN = "q1 Q0 a 1 0.9 t\nq1 Q0 b 2 0.8 t\nq2 Q0 a 1 0.7 t\nq2 Q0 c 2 0.6 t\n"
@@ -126,7 +127,7 @@ def test_rank_a_folder_in_the_form_of_beir(files, capsys):
 
 def test_demo_prints_tables_and_writes_a_page(files, capsys, monkeypatch):
     one = [Candidate("one map", lambda: ListwiseMap(0.03, side="query", max_iter=5))]
-    monkeypatch.setattr("rankspace.tuning.candidates", lambda *sizes: one)
+    monkeypatch.setattr("rankspace.tuning.tuner.candidates", lambda *sizes: one)
     text = answer(capsys, "demo", "--output", "page.html")
     assert "Better beyond chance: one map" in text
     assert "The metric on 300 other claims:" in text
@@ -259,7 +260,7 @@ class Terminal(io.StringIO):
 
 def test_progress_waits_two_seconds_and_needs_a_terminal(monkeypatch):
     clock = iter([0.0, 1.0, 2.5])
-    monkeypatch.setattr("rankspace._progress.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("rankspace.cli.progress.time.monotonic", lambda: next(clock))
     terminal = Terminal()
     with Progress("work", terminal) as progress:
         progress.show(0.1)

@@ -5,7 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from rankspace import Index, LinearMetric, cli, load_metric
+from rankspace import Index, LinearMetric, load_metric
+from rankspace.cli import main as cli
 
 K = 10
 

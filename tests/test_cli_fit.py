@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rankspace import FRML, MLR, BilinearMetric, LinearMetric, ListwiseMap, load_metric
-from rankspace import cli as command
+from rankspace.cli import main as command
 from rankspace.datasets import load_wine
 
 

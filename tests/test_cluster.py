@@ -15,9 +15,9 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import rankspace
 from rankspace import FRML, GMML, LGMML, MLR, PARCA, Relevance, RobustMLR
-from rankspace._backends import Threads, Tree, current, shards_of, total_of
-from rankspace._backends._parcel import Parcel, mapped_file
-from rankspace._solvers.sharded_descent import turned
+from rankspace._engine.parallel import Threads, Tree, current, shards_of, total_of
+from rankspace._engine.parallel.transport import Parcel, mapped_file
+from rankspace.learners.solvers.warp.sharded import turned
 
 distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -58,8 +58,8 @@ def data():
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
     """So that small data are in several blocks."""
-    monkeypatch.setattr("rankspace._solvers.pair_ratio.PAIRS", 2**14)
-    monkeypatch.setattr("rankspace._solvers.pair_sums.BLOCK", 64)
+    monkeypatch.setattr("rankspace.learners.solvers.smooth.pair_ratio.PAIRS", 2**14)
+    monkeypatch.setattr("rankspace.learners.solvers.geometric.pair_sums.BLOCK", 64)
 
 
 def separate_queries(rng, n_items=300, n_queries=60):
@@ -150,7 +150,7 @@ def test_on_says_what_it_takes():
 
 
 def test_no_scheduler_at_the_address(monkeypatch):
-    monkeypatch.setattr("rankspace._backends._dask.CONNECTING", 0.5)
+    monkeypatch.setattr("rankspace._engine.parallel.dask.CONNECTING", 0.5)
     with pytest.raises(ConnectionError, match="no Dask scheduler answers"):
         rankspace.on("tcp://127.0.0.1:9").__enter__()
 
@@ -354,7 +354,7 @@ def test_a_scheduler_that_goes_away_leaves_a_checkpoint(
     data, lone_scheduler, tmp_path, monkeypatch
 ):
     # Every round is written, however long the last writing took.
-    monkeypatch.setattr("rankspace._solvers.plane_checkpoint.REST", 0.0)
+    monkeypatch.setattr("rankspace.learners.solvers.cutting_plane.checkpoint.REST", 0.0)
     X, y = data
     where, scheduler = lone_scheduler
     path = tmp_path / "rounds.safetensors"
@@ -519,7 +519,7 @@ def test_scores_elsewhere_need_lists(client):
 
 
 def test_same_scores_of_given_lists(rng, client, monkeypatch):
-    monkeypatch.setattr("rankspace.measures.SENT", 16)
+    monkeypatch.setattr("rankspace.evaluation.measures.SENT", 16)
     ranking = rankspace.Ranking.from_distances(rng.normal(size=(60, 40)))
     relevance = Relevance.from_lists([[number % 40] for number in range(60)], n_items=40)
     with rankspace.on(client):
@@ -565,7 +565,7 @@ def test_grid_search_through_joblib(data, client):
 
 
 def test_commands_on_a_cluster(data, client, tmp_path, capsys):
-    from rankspace.cli import main
+    from rankspace.cli.main import main
 
     X, y = data
     np.save(tmp_path / "x.npy", X)
@@ -590,7 +590,7 @@ def test_commands_on_a_cluster(data, client, tmp_path, capsys):
 
 
 def test_a_command_says_what_cluster_takes(capsys, tmp_path):
-    from rankspace.cli import main
+    from rankspace.cli.main import main
 
     np.save(tmp_path / "x.npy", np.eye(4))
     output = str(tmp_path / "run.trec")

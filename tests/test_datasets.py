@@ -15,7 +15,7 @@ from rankspace.datasets import Dataset, list_datasets
 from rankspace.datasets._catalogue import CATALOGUE
 from rankspace.datasets._checks import check_equal
 from rankspace.datasets._dataset import consecutive, labelled
-from rankspace.relevance import Relevance
+from rankspace.relevance.relevance import Relevance
 
 
 @pytest.fixture

@@ -11,18 +11,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from rankspace import Index, LinearMetric, Relevance, evaluate, knn_error
-from rankspace._solvers.warp import rank_weights
-from rankspace.cli import main
+from rankspace.cli.main import main
 from rankspace.datasets import Dataset, load_wine
 from rankspace.datasets._dataset import labelled
-from rankspace.experiments import (
-    Recipe,
-    adapters,
-    embeddings,
-    list_recipes,
-    load_recipe,
-    reproduce,
-)
+from rankspace.experiments import Recipe, adapters, embeddings, list_recipes, load_recipe, reproduce
 from rankspace.experiments.knn import choose, one_piece
 from rankspace.experiments.matching import Interval, synthetic
 from rankspace.experiments.noise import noisy_wine
@@ -31,6 +23,7 @@ from rankspace.experiments.retrieval import split_rows
 from rankspace.experiments.toy import vertical_share
 from rankspace.experiments.warp_loss import expected as expected_loss
 from rankspace.experiments.warp_loss import truncated
+from rankspace.learners.solvers.warp.sampling import rank_weights
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed").use("agg")
 

@@ -9,15 +9,7 @@ import numpy as np
 import pytest
 
 from rankspace import BilinearMetric, Index, LinearMetric, TwoMapMetric
-from rankspace.export import (
-    to_faiss,
-    to_frozen,
-    to_npy,
-    to_onnx,
-    to_pgvector,
-    to_qdrant,
-    to_sql,
-)
+from rankspace.export import to_faiss, to_frozen, to_npy, to_onnx, to_pgvector, to_qdrant, to_sql
 
 K = 10
 

@@ -17,8 +17,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rankspace import FRML, Euclidean, Relevance
-from rankspace._solvers import embeddings
 from rankspace.datasets import make_matching
+from rankspace.learners.solvers.warp import embeddings
 
 QUICK = {"max_triplets": 6000, "check_every": 2000, "random_state": 0}
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import frml_reference as reference
 from rankspace import Relevance
-from rankspace._kernels.warp import (
+from rankspace._engine.kernels.warp import (
     draw_candidates,
     draw_positives,
     draws_until,
@@ -15,13 +15,14 @@ from rankspace._kernels.warp import (
     list_violators,
     uniform,
 )
-from rankspace._solvers import warp, warp_descent
-from rankspace._solvers.embeddings import AllItems
-from rankspace._solvers.factors import DenseFactor, Points
-from rankspace._solvers.riemannian import DAMPING, relative_change, retract
-from rankspace._solvers.warp import nearest_positives, rank_weights, sampling_of
-from rankspace._solvers.warp_descent import Descent, Options, Progress
-from rankspace._threads import Crew
+from rankspace._engine.parallel.threads import Crew
+from rankspace.learners.solvers.warp import descent as warp_descent
+from rankspace.learners.solvers.warp import sampling as warp
+from rankspace.learners.solvers.warp.descent import Descent, Options, Progress
+from rankspace.learners.solvers.warp.embeddings import AllItems
+from rankspace.learners.solvers.warp.factors import DenseFactor, Points
+from rankspace.learners.solvers.warp.riemannian import DAMPING, relative_change, retract
+from rankspace.learners.solvers.warp.sampling import nearest_positives, rank_weights, sampling_of
 
 seeds = st.integers(0, 2**32)
 
@@ -354,8 +355,8 @@ def test_rank_one_samples_of_the_frobenius_norm_are_unbiased():
 
 
 def test_threads_do_not_change_the_answer(monkeypatch):
-    from rankspace import _threads
-    from rankspace._solvers import embeddings, factors
+    from rankspace._engine.parallel import threads as _threads
+    from rankspace.learners.solvers.warp import embeddings, factors
 
     X, relevance, F = problem(n=300)
     monkeypatch.setattr(factors, "BLOCK", 64)

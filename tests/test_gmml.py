@@ -15,8 +15,13 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rankspace import GMML, Euclidean, Relevance
-from rankspace._solvers.geometric_mean import mean_factor
-from rankspace._solvers.scatter import all_pairs, centred, draw_pairs, laplacian_sum
+from rankspace.learners.solvers.geometric.mean import mean_factor
+from rankspace.learners.solvers.geometric.scatter import (
+    all_pairs,
+    centred,
+    draw_pairs,
+    laplacian_sum,
+)
 
 SEEDS = st.integers(0, 2**32)
 

@@ -11,74 +11,54 @@ import rankspace
 
 PACKAGE = Path(rankspace.__file__).parent
 
-# From the ground up: a module may import from its own layer and from those before it.
+# From the ground up: a room imports from rooms of the lines before its own, never beside or above.
 LAYERS = [
-    {
-        "_kernels",
-        "_text",
-        "_files",
-        "_tables",
-        "_progress",
-        "_threads",
-        "_vector_files",
-        "_vectors",
-        "_choices",
-        "_verbs",
-    },
-    {"_backends"},
-    {"_qrels", "_judgments"},
-    {"_judgment_table"},
-    {"relevance", "ranking"},
-    {"_held_out", "_rows", "_ranked"},
-    {"results", "_space", "_scaling", "_feature_scaling", "_local_distances"},
-    {"measures", "search", "datasets"},
-    {"_near_items"},
-    {"metric", "_local_index", "local_metric", "two_map_metric", "neighbors"},
-    {"export"},
-    {"_solvers"},
-    {"_base"},
-    {"baselines", "baselines_online", "frml", "gmml", "lgmml", "listwise", "mlr", "parca"},
-    {"mlr_path", "mlr_robust", "logistic_parca"},
-    {"_figures", "_drawn", "_svg", "_page", "_displays", "_feature_displays", "plots", "_study"},
-    {"_report_parts"},
-    {"report"},
-    {"_candidates", "tune_report"},
-    {"_trials"},
-    {"_choosing"},
-    {"tuning"},
-    {"experiments", "_on_cluster", "_inputs"},
-    {"demo", "cli_export", "cli_fit", "cli_tune"},
-    {"cli"},
+    "_engine",
+    "relevance",
+    "search",
+    "evaluation metrics datasets",
+    "learners display export",
+    "tuning",
+    "experiments",
+    "cli",
 ]
+LAYER_OF = {room: number for number, line in enumerate(LAYERS) for room in line.split()}
 
 
-def layer_of(module):
-    for number, names in enumerate(LAYERS):
-        if module in names:
-            return number
-    raise AssertionError(f"{module} stands in no layer: add it to LAYERS")
+def module_of(path):
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imported_modules(path):
-    """First names of the modules of this package that a file imports, at any depth."""
+FILES = {module_of(path): path for path in PACKAGE.rglob("*.py")}
+
+
+def imported_modules(module):
+    """Modules of this package that a module imports, at any depth, inside functions too."""
+    path = FILES[module]
     home = path.relative_to(PACKAGE).parts[:-1]
     for node in ast.walk(ast.parse(path.read_text())):
         if not isinstance(node, ast.ImportFrom) or not node.level:
             continue
         base = home[: len(home) - node.level + 1]
-        full = [*base, *(node.module or "").split(".")]
-        names = [full[0]] if full[0] else [alias.name for alias in node.names]
-        yield from (name for name in names if not name.startswith("__"))
+        target = ".".join([*base, *(node.module or "").split(".")]).strip(".")
+        for alias in node.names:
+            name = f"{target}.{alias.name}".strip(".")
+            yield name if name in FILES else target
 
 
-FILES = [p for p in PACKAGE.rglob("*.py") if p.parent != PACKAGE or p.name != "__init__.py"]
+def test_the_top_of_the_package_holds_rooms_only():
+    entries = {path.name for path in PACKAGE.iterdir()} - {"__pycache__"}
+    assert entries == {*LAYER_OF, "__init__.py", "py.typed"}
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_imports_go_downwards(path):
-    own = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-    for module in imported_modules(path):
-        assert layer_of(module) <= layer_of(own), f"{own} imports {module}"
+@pytest.mark.parametrize("module", sorted(set(FILES) - {""}))
+def test_rooms_import_from_rooms_below(module):
+    room = module.split(".")[0]
+    for name in imported_modules(module):
+        other = name.split(".")[0]
+        if other and other != room:
+            assert LAYER_OF[other] < LAYER_OF[room], f"{module} imports {name}"
 
 
 def run(code):
@@ -99,7 +79,7 @@ def test_numba_is_loaded_by_the_first_evaluation_only():
     code = (
         "import sys, rankspace;"
         "[getattr(rankspace, name) for name in rankspace.__all__];"
-        "import rankspace.cli, rankspace.demo;"
+        "import rankspace.cli.main, rankspace.cli.demo;"
         "print('numba' in sys.modules)"
     )
     assert run(code) == ["False"]

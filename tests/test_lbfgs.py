@@ -8,7 +8,7 @@ import scipy.optimize
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankspace._solvers.lbfgs import lower_points
+from rankspace.learners.solvers.smooth.lbfgs import lower_points
 
 
 def bowl(seed, n):

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_svmlight_file
 
-from rankspace._kernels import letor as kernels
+from rankspace._engine.kernels import letor as kernels
 from rankspace.datasets import _letor, read_letor
 
 

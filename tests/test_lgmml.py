@@ -17,12 +17,12 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from rankspace import GMML, LGMML, Euclidean, Ranking, Relevance, _threads, evaluate, load_metric
-from rankspace._feature_scaling import FeatureScaling
-from rankspace._kernels.lists import exact_losses, pair_losses, warp_step
-from rankspace._solvers import local_metrics, metric_weights
-from rankspace._solvers.lists import Lists, upper_counts, upper_levels
-from rankspace._solvers.local_metrics import (
+from rankspace import GMML, LGMML, Euclidean, Ranking, Relevance, evaluate, load_metric
+from rankspace._engine.kernels.lists import exact_losses, pair_losses, warp_step
+from rankspace._engine.parallel import threads as _threads
+from rankspace.learners.solvers.geometric import local_metrics, metric_weights
+from rankspace.learners.solvers.geometric.lists import Lists, upper_counts, upper_levels
+from rankspace.learners.solvers.geometric.local_metrics import (
     Recipe,
     best_anchor,
     leading_directions,
@@ -30,8 +30,9 @@ from rankspace._solvers.local_metrics import (
     pooled_scatter,
     set_scatter,
 )
-from rankspace._solvers.metric_weights import logistic_weights, pair_weights
-from rankspace._solvers.query_metrics import pair_squares
+from rankspace.learners.solvers.geometric.metric_weights import logistic_weights, pair_weights
+from rankspace.learners.solvers.geometric.query_metrics import pair_squares
+from rankspace.metrics.feature_scaling import FeatureScaling
 
 SEEDS = st.integers(0, 2**32)
 VARIANTS = [
@@ -486,7 +487,7 @@ def test_less_memory_means_fewer_lists(lists, caplog):
 
 
 def test_memory_stays_bounded(rng, monkeypatch):
-    monkeypatch.setattr("rankspace.lgmml.MOST_SCALED", 2000)
+    monkeypatch.setattr("rankspace.learners.lgmml.MOST_SCALED", 2000)
     X, qid = rng.normal(size=(60_000, 20)).astype(np.float32), np.arange(60_000) // 30
     grades = (X[:, 0] > 1).astype(int)
     LGMML(5, max_iter=5, max_memory=4).fit(X[:3000], grades[:3000], qid=qid[:3000])

@@ -11,20 +11,13 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from rankspace import (
-    BilinearMetric,
-    Euclidean,
-    Index,
-    ListwiseMap,
-    Relevance,
-    _threads,
-    evaluate,
-    listwise,
-)
-from rankspace._scaling import partly_white
-from rankspace._solvers import pair_loss
-from rankspace._solvers.pair_loss import Grouped, Listwise, PairLoss
-from rankspace.listwise import SIDES
+from rankspace import BilinearMetric, Euclidean, Index, ListwiseMap, Relevance, evaluate
+from rankspace._engine.parallel import threads as _threads
+from rankspace.learners import listwise
+from rankspace.learners.listwise import SIDES
+from rankspace.learners.solvers.scaling import partly_white
+from rankspace.learners.solvers.smooth import pair_loss
+from rankspace.learners.solvers.smooth.pair_loss import Grouped, Listwise, PairLoss
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -386,7 +379,7 @@ def test_bystanders_of_a_group_are_told_by_all_queries(monkeypatch):
     assert len(groups) == 3
     made = []
     monkeypatch.setattr(
-        "rankspace.listwise.Listwise", lambda *a, **k: made.append(a) or Listwise(*a, **k)
+        "rankspace.learners.listwise.Listwise", lambda *a, **k: made.append(a) or Listwise(*a, **k)
     )
     model.fit(X, relevance, queries=Q)
     weights = [call[3] for call in made if len(call) > 3]

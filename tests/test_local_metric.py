@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankspace import Index, LinearMetric, LocalMetric
-from rankspace._feature_scaling import FeatureScaling
-from rankspace._local_distances import KERNELS, list_profile
+from rankspace.metrics.feature_scaling import FeatureScaling
+from rankspace.metrics.local_distances import KERNELS, list_profile
 
 HEIGHTS = {
     "paper": lambda d: d * np.exp(-d),
@@ -140,7 +140,7 @@ def test_files_hold_the_scaling_too(kind, rng, tmp_path):
 def test_scores_in_blocks_are_those_of_single_rows(rng, monkeypatch):
     metric, X = anchored(rng), rng.normal(size=(300, 3))
     whole = metric.scores(X)
-    monkeypatch.setattr("rankspace.local_metric.BLOCK", 64)
+    monkeypatch.setattr("rankspace.metrics.local.BLOCK", 64)
     np.testing.assert_allclose(metric.scores(X), whole, rtol=1e-12)
 
 

@@ -14,9 +14,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from parca_reference import entropy, log_ratio, slopes
 from rankspace import LogisticPARCA, Relevance
-from rankspace._solvers.components import MapLoss
-from rankspace._solvers.factors import Points
-from rankspace._solvers.logistic import LogisticLoss, mean_entropy, memberships
+from rankspace.learners.solvers.smooth.components import MapLoss
+from rankspace.learners.solvers.smooth.logistic import LogisticLoss, mean_entropy, memberships
+from rankspace.learners.solvers.warp.factors import Points
 
 QUICK = {"beta": 0.1, "random_state": 0}
 

@@ -12,10 +12,10 @@ from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rankspace import MLR, MLRCV, Euclidean, Relevance, RobustMLR
-from rankspace._solvers.cones import PSDCone
-from rankspace._solvers.ranking_loss import RankingLoss
-from rankspace._solvers.simplex_qp import simplex_qp
 from rankspace.datasets import make_matching
+from rankspace.learners.solvers.cutting_plane.cones import PSDCone
+from rankspace.learners.solvers.cutting_plane.ranking_loss import RankingLoss
+from rankspace.learners.solvers.cutting_plane.simplex_qp import simplex_qp
 
 ALL = ["auc", "p@3", "knn@3", "map", "mrr", "ndcg@3", "ndcg", "ndcg-mlr@3", "ndcg-mlr"]
 

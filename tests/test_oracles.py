@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankspace._kernels.measures import KERNELS
-from rankspace._kernels.oracles import ORACLES
-from rankspace._solvers.ranking_loss import discounts_of
+from rankspace._engine.kernels.measures import KERNELS
+from rankspace._engine.kernels.oracles import ORACLES
+from rankspace.learners.solvers.cutting_plane.ranking_loss import discounts_of
 
 MEASURE = {kernel.py_func.__name__: kernel for kernel in KERNELS}
 CUT = ["precision", "knn", "ndcg", "ndcg_mlr"]

@@ -134,7 +134,7 @@ def test_batches_agree_with_all_pairs(digits):
 
 
 def test_many_queries_are_taken_in_batches(monkeypatch, wine):
-    from rankspace import parca
+    from rankspace.learners import parca
 
     monkeypatch.setattr(parca, "MOST_FOR_ALL_PAIRS", 100)
     automatic = PARCA(max_iter=30, **QUICK).fit(*wine)
@@ -143,8 +143,8 @@ def test_many_queries_are_taken_in_batches(monkeypatch, wine):
 
 
 def test_with_batches_no_loss_of_all_queries_is_ever_asked_for(monkeypatch, wine):
-    from rankspace._solvers import minibatch
-    from rankspace._solvers.pair_ratio import PairRatio
+    from rankspace.learners.solvers.smooth import minibatch
+    from rankspace.learners.solvers.smooth.pair_ratio import PairRatio
 
     asked, value_and_gradient = [], PairRatio.value_and_gradient
 

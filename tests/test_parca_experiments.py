@@ -14,7 +14,7 @@ from rankspace.datasets import Dataset
 from rankspace.experiments import load_recipe, prepared, reproduce
 from rankspace.experiments.prepared import information_gain, prepare
 from rankspace.experiments.ratios import discriminant, learn, one_piece, split_rows
-from rankspace.search import Index
+from rankspace.search.index import Index
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed").use("agg")
 

@@ -11,9 +11,8 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from parca_reference import log_ratio, slopes
 from rankspace import Relevance
-from rankspace._held_out import Split
-from rankspace._solvers import pair_ratio
-from rankspace._solvers.components import (
+from rankspace.learners.solvers.smooth import pair_ratio
+from rankspace.learners.solvers.smooth.components import (
     FLOOR,
     REACHES,
     Descent,
@@ -23,10 +22,11 @@ from rankspace._solvers.components import (
     race,
     start_of,
 )
-from rankspace._solvers.factors import Points
-from rankspace._solvers.minibatch import descend_in_batches
-from rankspace._solvers.pair_ratio import PairRatio
-from rankspace._solvers.validation import folds, ranking_errors, try_setting
+from rankspace.learners.solvers.smooth.minibatch import descend_in_batches
+from rankspace.learners.solvers.smooth.pair_ratio import PairRatio
+from rankspace.learners.solvers.smooth.validation import folds, ranking_errors, try_setting
+from rankspace.learners.solvers.warp.factors import Points
+from rankspace.relevance.splits import Split
 
 
 def lists_of(kind, rng):

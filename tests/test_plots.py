@@ -5,23 +5,13 @@ import sys
 import numpy as np
 import pytest
 
-from rankspace import (
-    LMNN,
-    MLR,
-    Euclidean,
-    LinearMetric,
-    LogisticPARCA,
-    Relevance,
-    Report,
-    evaluate,
-)
+from rankspace import LMNN, MLR, Euclidean, LinearMetric, LogisticPARCA, Relevance, Report, evaluate
 from rankspace.datasets import load_wine
 
 matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 matplotlib.use("agg")
 
-from rankspace._displays import plane  # noqa: E402
-from rankspace.plots import (  # noqa: E402
+from rankspace.display import (  # noqa: E402
     ConvergenceDisplay,
     GainsDisplay,
     LearningCurveDisplay,
@@ -29,11 +19,12 @@ from rankspace.plots import (  # noqa: E402
     SpaceDisplay,
     SpectrumDisplay,
     TopicsDisplay,
-    curves,
     grouped_bars,
     n_directions,
     panels,
 )
+from rankspace.display.plots import curves  # noqa: E402
+from rankspace.display.spaces import plane  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

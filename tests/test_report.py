@@ -8,14 +8,14 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from rankspace._page import count, signed, verdict
-from rankspace._svg import Scale, _limits, _ticks, class_marker
-from rankspace.measures import evaluate
-from rankspace.metric import LinearMetric
-from rankspace.ranking import Ranking
-from rankspace.relevance import Relevance
-from rankspace.report import write_report
-from rankspace.results import Report, compare
+from rankspace.display.page.html import count, signed, verdict
+from rankspace.display.page.report import write_report
+from rankspace.display.page.svg import Scale, _limits, _ticks, class_marker
+from rankspace.evaluation.measures import evaluate
+from rankspace.evaluation.report import Report, compare
+from rankspace.metrics.embedding import LinearMetric
+from rankspace.relevance.relevance import Relevance
+from rankspace.search.ranking import Ranking
 
 VOID = {"meta", "link", "br", "input"}
 HOSTILE = "<script>alert('x')</script> & \"Co\""
@@ -192,7 +192,7 @@ def test_large_input_is_thinned_and_says_so(target):
 @pytest.fixture
 def plainly(monkeypatch):
     """As if matplotlib were not installed."""
-    monkeypatch.setattr("rankspace.report.can_draw", lambda: False)
+    monkeypatch.setattr("rankspace.display.page.report.can_draw", lambda: False)
 
 
 def drawn(text):

@@ -8,7 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
-from rankspace import BilinearMetric, Index, LinearMetric, Ranking, TwoMapMetric, _space, search
+from rankspace import BilinearMetric, Index, LinearMetric, Ranking, TwoMapMetric
+from rankspace.search import exact as _space
+from rankspace.search import index as search
 
 
 def brute(Q, X, own=None):

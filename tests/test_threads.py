@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from rankspace import _threads
-from rankspace._threads import in_threads
+from rankspace._engine.parallel import threads as _threads
+from rankspace._engine.parallel.threads import in_threads
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rankspace.datasets import read_trec_run, write_trec_run
-from rankspace.ranking import Ranking
+from rankspace.search.ranking import Ranking
 
 
 def named_ranking(rng, n_queries=4, n_items=30):

@@ -17,17 +17,17 @@ from rankspace import (
     load_metric,
     tune,
 )
-from rankspace import tuning as module
-from rankspace._backends._local import Threads
-from rankspace._candidates import METHODS, Candidate, candidates, suited
-from rankspace._choosing import Choice, judge
-from rankspace._held_out import deal_queries, hold_out
-from rankspace._near_items import narrowed
-from rankspace._trials import AS_IS, Trial, names_of, seen_queries
-from rankspace.cli import main
-from rankspace.cli_tune import seconds
-from rankspace.tune_report import Tried
-from rankspace.tuning import _looks
+from rankspace._engine.parallel.local import Threads
+from rankspace.cli.main import main
+from rankspace.cli.tune import seconds
+from rankspace.learners.hard_negatives import narrowed
+from rankspace.relevance.splits import deal_queries, hold_out
+from rankspace.tuning import tuner as module
+from rankspace.tuning.candidates import METHODS, Candidate, candidates, suited
+from rankspace.tuning.choice import Choice, judge
+from rankspace.tuning.report import Tried
+from rankspace.tuning.trials import AS_IS, Trial, names_of, seen_queries
+from rankspace.tuning.tuner import _looks
 
 MEASURE = "ndcg-linear@10"
 
@@ -407,7 +407,7 @@ def test_a_left_over_fit_has_all_cores_and_gives_the_same(cores, n_folds, monkey
 
     trial, plain = (Trial(splits, tests, relevance, MEASURE) for _ in range(2))
     for runner, backend in ((trial, Watched(cores)), (plain, Threads(1))):
-        monkeypatch.setattr("rankspace._trials.current", lambda backend=backend: backend)
+        monkeypatch.setattr("rankspace.tuning.trials.current", lambda backend=backend: backend)
         list(runner.run([candidate], numbers))
     assert shared == [n_folds - (cores > 1 and n_folds % cores == 1)]
     np.testing.assert_array_equal(trial.tried(numbers)[0].values, plain.tried(numbers)[0].values)

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from rankspace._vector_files import SUFFIXES, read_names
-from rankspace._vectors import VectorBlocks, read_vectors
-from rankspace.cli import main
+from rankspace._engine.vector_files import SUFFIXES, read_names
+from rankspace._engine.vectors import VectorBlocks, read_vectors
+from rankspace.cli.main import main
 
 KINDS = [kind.removeprefix(".") for kind in SUFFIXES]
 

@@ -7,29 +7,29 @@ __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
     from . import datasets
-    from ._backends import on
-    from ._base import BaseRanker
-    from .baselines import LMNN, MLCC, SVMMAP, Euclidean
-    from .baselines_online import ITML, LORETA, OASIS
-    from .frml import FRML
-    from .gmml import GMML
-    from .lgmml import LGMML
-    from .listwise import ListwiseMap
-    from .local_metric import LocalMetric
-    from .logistic_parca import LogisticPARCA
-    from .measures import Comparison, Report, compare, evaluate
-    from .metric import BilinearMetric, LinearMetric, load_metric
-    from .mlr import MLR
-    from .mlr_path import MLRCV
-    from .mlr_robust import RobustMLR
-    from .neighbors import class_shares, knn_error, leave_one_out
-    from .parca import PARCA
-    from .ranking import Ranking
-    from .relevance import Relevance
-    from .report import write_report
-    from .search import Index
-    from .tuning import Tuned, tune
-    from .two_map_metric import TwoMapMetric
+    from ._engine.parallel import on
+    from .display.page.report import write_report
+    from .evaluation.measures import Comparison, Report, compare, evaluate
+    from .evaluation.neighbors import class_shares, knn_error, leave_one_out
+    from .learners.base import BaseRanker
+    from .learners.baselines import LMNN, MLCC, SVMMAP, Euclidean
+    from .learners.frml import FRML
+    from .learners.gmml import GMML
+    from .learners.lgmml import LGMML
+    from .learners.listwise import ListwiseMap
+    from .learners.logistic_parca import LogisticPARCA
+    from .learners.mlr import MLR
+    from .learners.mlr_cv import MLRCV
+    from .learners.online_baselines import ITML, LORETA, OASIS
+    from .learners.parca import PARCA
+    from .learners.robust_mlr import RobustMLR
+    from .metrics.embedding import BilinearMetric, LinearMetric, load_metric
+    from .metrics.local import LocalMetric
+    from .metrics.two_map import TwoMapMetric
+    from .relevance.relevance import Relevance
+    from .search.index import Index
+    from .search.ranking import Ranking
+    from .tuning.tuner import Tuned, tune
 
 __all__ = [
     "FRML",
@@ -72,42 +72,42 @@ __all__ = [
 ]
 
 _HOMES = {
-    "LMNN": "baselines",
-    "MLCC": "baselines",
-    "FRML": "frml",
-    "GMML": "gmml",
-    "ITML": "baselines_online",
-    "LGMML": "lgmml",
-    "LORETA": "baselines_online",
-    "OASIS": "baselines_online",
-    "MLR": "mlr",
-    "MLRCV": "mlr_path",
-    "PARCA": "parca",
-    "SVMMAP": "baselines",
-    "BaseRanker": "_base",
-    "BilinearMetric": "metric",
-    "Comparison": "results",
-    "Euclidean": "baselines",
-    "Index": "search",
-    "LinearMetric": "metric",
-    "ListwiseMap": "listwise",
-    "LogisticPARCA": "logistic_parca",
-    "LocalMetric": "local_metric",
-    "Ranking": "ranking",
-    "Relevance": "relevance",
-    "Report": "results",
-    "RobustMLR": "mlr_robust",
-    "class_shares": "neighbors",
-    "compare": "results",
-    "evaluate": "measures",
-    "knn_error": "neighbors",
-    "leave_one_out": "neighbors",
-    "load_metric": "metric",
-    "on": "_backends",
-    "Tuned": "tuning",
-    "TwoMapMetric": "two_map_metric",
-    "tune": "tuning",
-    "write_report": "report",
+    "LMNN": "learners.baselines",
+    "MLCC": "learners.baselines",
+    "FRML": "learners.frml",
+    "GMML": "learners.gmml",
+    "ITML": "learners.online_baselines",
+    "LGMML": "learners.lgmml",
+    "LORETA": "learners.online_baselines",
+    "OASIS": "learners.online_baselines",
+    "MLR": "learners.mlr",
+    "MLRCV": "learners.mlr_cv",
+    "PARCA": "learners.parca",
+    "SVMMAP": "learners.baselines",
+    "BaseRanker": "learners.base",
+    "BilinearMetric": "metrics.embedding",
+    "Comparison": "evaluation.report",
+    "Euclidean": "learners.baselines",
+    "Index": "search.index",
+    "LinearMetric": "metrics.embedding",
+    "ListwiseMap": "learners.listwise",
+    "LogisticPARCA": "learners.logistic_parca",
+    "LocalMetric": "metrics.local",
+    "Ranking": "search.ranking",
+    "Relevance": "relevance.relevance",
+    "Report": "evaluation.report",
+    "RobustMLR": "learners.robust_mlr",
+    "class_shares": "evaluation.neighbors",
+    "compare": "evaluation.report",
+    "evaluate": "evaluation.measures",
+    "knn_error": "evaluation.neighbors",
+    "leave_one_out": "evaluation.neighbors",
+    "load_metric": "metrics.embedding",
+    "on": "_engine.parallel",
+    "Tuned": "tuning.tuner",
+    "TwoMapMetric": "metrics.two_map",
+    "tune": "tuning.tuner",
+    "write_report": "display.page.report",
 }
 
 

@@ -5,13 +5,7 @@ files in the formats of the field, ``make_`` draws synthetic ones. All but runs 
 """
 
 from ._beir import read_beir
-from ._bundled import (
-    load_balance_scale,
-    load_digits,
-    load_scifact_sample,
-    load_wdbc,
-    load_wine,
-)
+from ._bundled import load_balance_scale, load_digits, load_scifact_sample, load_wdbc, load_wine
 from ._dataset import Dataset
 from ._fetch_lists import fetch_lightgbm_example, fetch_mq2008, fetch_mslr_sample, fetch_ohsumed
 from ._fetch_pairs import fetch_cal500, fetch_speed_dating

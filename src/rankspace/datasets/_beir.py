@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .._qrels import Judgment, read_qrels
-from .._text import PathLike, malformed, read_lines
-from .._vector_files import SUFFIXES
-from .._vectors import read_vectors
-from ..relevance import Relevance
+from .._engine.text import PathLike, malformed, read_lines
+from .._engine.vector_files import SUFFIXES
+from .._engine.vectors import read_vectors
+from ..relevance.qrels import Judgment, read_qrels
+from ..relevance.relevance import Relevance
 from ._dataset import Dataset
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..relevance import Relevance
+from ..relevance.relevance import Relevance
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ import io
 
 import numpy as np
 
-from ..relevance import Relevance
+from ..relevance.relevance import Relevance
 from ._checks import check_equal
 from ._dataset import Dataset
 from ._folder import files_of

@@ -11,8 +11,8 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse
 
-from .._text import malformed, read_lines
-from ..relevance import Relevance
+from .._engine.text import malformed, read_lines
+from ..relevance.relevance import Relevance
 from ._checks import check_equal, class_counts
 from ._dataset import Dataset, consecutive
 from ._folder import download, files_of, has_files

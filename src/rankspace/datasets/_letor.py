@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._text import PathLike, cut_short, malformed, open_bytes
-from .._threads import n_threads
-from ..relevance import Relevance
+from .._engine.parallel.threads import n_threads
+from .._engine.text import PathLike, cut_short, malformed, open_bytes
+from ..relevance.relevance import Relevance
 from ._dataset import Dataset
 
 BLOCK_BYTES = 1 << 22
@@ -177,7 +177,7 @@ class _Parser:
         self, path: PathLike, n_features: int | None, dtype: np.dtype, comments: bool,
         with_qid: bool,
     ) -> None:  # fmt: skip
-        from .._kernels import letor
+        from .._engine.kernels import letor
 
         self.kernels = letor
         self.path = path

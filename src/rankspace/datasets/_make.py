@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..relevance import Relevance
+from ..relevance.relevance import Relevance
 from ._dataset import Dataset, labelled
 
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from .._files import replacing
-from .._text import PathLike, malformed, read_lines
-from ..ranking import Ranking
+from .._engine.files import replacing
+from .._engine.text import PathLike, malformed, read_lines
+from ..search.ranking import Ranking
 
 
 def read_trec_run(path: PathLike) -> Ranking:
@@ -73,7 +73,7 @@ def write_trec_run(ranking: Ranking, path: PathLike, tag: str = "rankspace") -> 
     --------
     >>> import pathlib, tempfile
     >>> from rankspace.datasets import write_trec_run
-    >>> from rankspace.ranking import Ranking
+    >>> from rankspace.search.ranking import Ranking
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "run.txt"
     >>> write_trec_run(Ranking.from_distances([[0.5, 0.25]]), path, tag="mine")
     >>> path.read_text().splitlines()

@@ -9,9 +9,9 @@ from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
-from .._base import BaseRanker
 from ..datasets import open_dataset
-from ..metric import LinearMetric
+from ..learners.base import BaseRanker
+from ..metrics.embedding import LinearMetric
 
 
 def at_hand(sets: Sequence[Mapping[str, Any]]) -> tuple[list[Mapping[str, Any]], list[str]]:

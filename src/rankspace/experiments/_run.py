@@ -13,10 +13,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from .._files import write_text
-from .._tables import as_markdown, as_text
-from .._text import PathLike
-from .._threads import n_threads
+from .._engine.files import write_text
+from .._engine.parallel.threads import n_threads
+from .._engine.tables import as_markdown, as_text
+from .._engine.text import PathLike
 from ._recipe import Recipe, load_recipe
 
 PROTOCOLS = (

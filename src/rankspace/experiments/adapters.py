@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ..measures import evaluate
-from ..metric import BilinearMetric
-from ..relevance import Relevance
-from ..search import Index
+from ..evaluation.measures import evaluate
+from ..metrics.embedding import BilinearMetric
+from ..relevance.relevance import Relevance
+from ..search.index import Index
 
 MEASURE = "ndcg-linear@10"
 EPOCHS, RATES = 30, (0.001, 0.005)

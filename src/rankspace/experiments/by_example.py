@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from .._held_out import choose_queries, hold_out
-from ..plots import grouped_bars
+from ..display.plots import grouped_bars
+from ..relevance.splits import choose_queries, hold_out
 from ._methods import fit_estimator, settings
 from ._recipe import Recipe
 from ._run import Jobs, Outcome, Table

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..measures import evaluate
-from ..plots import PixelClustersDisplay, TopicsDisplay
-from ..relevance import Relevance
-from ..search import Index
+from ..display.plots import PixelClustersDisplay, TopicsDisplay
+from ..evaluation.measures import evaluate
+from ..relevance.relevance import Relevance
+from ..search.index import Index
 from ._methods import fit_estimator
 from ._recipe import Recipe
 from ._run import Jobs, Outcome, Table

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.decomposition import PCA
 
-from .._base import BaseRanker
-from .._held_out import choose_queries, hold_out
 from ..datasets import Dataset, fetch_cal500, fetch_isolet, make_gaussian_mixture, open_dataset
-from ..lgmml import LGMML
-from ..plots import curves
-from ..relevance import Relevance
+from ..display.plots import curves
+from ..learners.base import BaseRanker
+from ..learners.lgmml import LGMML
+from ..relevance.relevance import Relevance
+from ..relevance.splits import choose_queries, hold_out
 from ._recipe import Recipe
 from ._run import Jobs, Outcome, Table
 

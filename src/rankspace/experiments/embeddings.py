@@ -12,15 +12,15 @@ from typing import Any, cast
 
 import numpy as np
 
-from .._held_out import hold_out
-from .._trials import seen_queries
 from ..datasets import Dataset, open_dataset
-from ..measures import evaluate
-from ..metric import EmbeddingMetric, LinearMetric
-from ..relevance import Relevance
-from ..results import Report, compare
-from ..search import Index
-from ..tuning import tune
+from ..evaluation.measures import evaluate
+from ..evaluation.report import Report, compare
+from ..metrics.embedding import EmbeddingMetric, LinearMetric
+from ..relevance.relevance import Relevance
+from ..relevance.splits import hold_out
+from ..search.index import Index
+from ..tuning.trials import seen_queries
+from ..tuning.tuner import tune
 from . import adapters
 from ._methods import at_hand, fit_estimator
 from ._recipe import Recipe

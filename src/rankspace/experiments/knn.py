@@ -14,9 +14,9 @@ from sklearn.model_selection import KFold, train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from ..datasets import open_dataset
-from ..neighbors import knn_error
-from ..plots import grouped_bars, n_directions
-from ..search import Index
+from ..display.plots import grouped_bars, n_directions
+from ..evaluation.neighbors import knn_error
+from ..search.index import Index
 from ._methods import at_hand, fit_metric, settings
 from ._recipe import Recipe
 from ._run import Jobs, Outcome, Table

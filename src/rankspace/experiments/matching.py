@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.preprocessing import StandardScaler
 
 from ..datasets import Dataset, fetch_speed_dating, make_matching
-from ..relevance import Relevance
+from ..relevance.relevance import Relevance
 from ._methods import fit_estimator, settings
 from ._recipe import Recipe
 from ._run import Jobs, Outcome, Table

@@ -10,10 +10,10 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from ..datasets import load_wine
-from ..measures import evaluate
-from ..neighbors import knn_error
-from ..relevance import Relevance
-from ..search import Index
+from ..evaluation.measures import evaluate
+from ..evaluation.neighbors import knn_error
+from ..relevance.relevance import Relevance
+from ..search.index import Index
 from ._methods import fit_metric
 from ._recipe import Recipe
 from ._run import Jobs, Outcome, Table

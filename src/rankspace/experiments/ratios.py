@@ -12,11 +12,11 @@ import scipy.sparse
 from sklearn.decomposition import PCA
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 
-from .._figures import figure
-from ..measures import evaluate
-from ..plots import LearningCurveDisplay, SpaceDisplay
-from ..relevance import Relevance
-from ..search import Index
+from ..display.figures import figure
+from ..display.plots import LearningCurveDisplay, SpaceDisplay
+from ..evaluation.measures import evaluate
+from ..relevance.relevance import Relevance
+from ..search.index import Index
 from ._methods import fit_estimator
 from ._recipe import Recipe
 from ._run import Jobs, Outcome, Table

@@ -15,10 +15,10 @@ from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from .._held_out import Split, hold_out
 from ..datasets import Dataset, open_dataset
-from ..plots import curves
-from ..relevance import Relevance
+from ..display.plots import curves
+from ..relevance.relevance import Relevance
+from ..relevance.splits import Split, hold_out
 from ._methods import at_hand, fit_estimator, settings
 from ._recipe import Recipe
 from ._run import Jobs, Outcome, Table

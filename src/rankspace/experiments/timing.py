@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from .._threads import single_products
-from ..plots import curves
+from .._engine.parallel.threads import single_products
+from ..display.plots import curves
 from ._methods import fit_estimator
 from ._recipe import Recipe
 from ._run import Jobs, Outcome, Table

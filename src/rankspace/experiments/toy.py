@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from ..datasets import make_mlr_toy
-from ..measures import evaluate
-from ..metric import LinearMetric
-from ..neighbors import knn_error
-from ..plots import panels
-from ..relevance import Relevance
-from ..search import Index
+from ..display.plots import panels
+from ..evaluation.measures import evaluate
+from ..evaluation.neighbors import knn_error
+from ..metrics.embedding import LinearMetric
+from ..relevance.relevance import Relevance
+from ..search.index import Index
 from ._methods import fit_metric
 from ._recipe import Recipe
 from ._run import Jobs, Outcome, Table

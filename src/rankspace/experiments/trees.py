@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from ..datasets import Dataset, open_dataset
-from ..lgmml import LGMML
-from ..measures import evaluate
-from ..ranking import Ranking
-from ..relevance import Relevance
+from ..evaluation.measures import evaluate
+from ..learners.lgmml import LGMML
+from ..relevance.relevance import Relevance
+from ..search.ranking import Ranking
 from ._recipe import Recipe
 from ._run import Jobs, Outcome, Table
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .._solvers.warp import rank_weights
-from ..plots import curves
+from ..display.plots import curves
+from ..learners.solvers.warp.sampling import rank_weights
 from ._recipe import Recipe
 from ._run import Jobs, Outcome, Table
 

@@ -7,12 +7,12 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from .._choices import check_choice
-from .._files import replacing
-from .._space import centre_of
-from .._text import PathLike
-from .._vectors import BLOCK, VectorBlocks
-from ..metric import BilinearMetric, EmbeddingMetric
+from .._engine.checks import check_choice
+from .._engine.files import replacing
+from .._engine.text import PathLike
+from .._engine.vectors import BLOCK, VectorBlocks
+from ..metrics.embedding import BilinearMetric, EmbeddingMetric
+from ..search.exact import centre_of
 from ._checks import open_blocks
 
 SIDES = ("items", "queries")

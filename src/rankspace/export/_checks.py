@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from .._vectors import VectorBlocks
-from ..metric import BilinearMetric, LinearMetric
+from .._engine.vectors import VectorBlocks
+from ..metrics.embedding import BilinearMetric, LinearMetric
 
 
 def open_blocks(metric: Any, vectors: Any, size: int, side: str = "items") -> VectorBlocks:

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from .._choices import check_choice
-from .._files import replacing
-from .._text import PathLike
-from ..metric import EmbeddingMetric
+from .._engine.checks import check_choice
+from .._engine.files import replacing
+from .._engine.text import PathLike
+from ..metrics.embedding import EmbeddingMetric
 from ._arrays import SIDES
 from ._checks import check_metric, need
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from .._choices import check_choice
-from .._files import replacing
-from .._judgments import check_ids
-from .._text import PathLike
-from .._vectors import BLOCK, VectorBlocks
-from ..metric import EmbeddingMetric
+from .._engine.checks import check_choice
+from .._engine.files import replacing
+from .._engine.text import PathLike
+from .._engine.vectors import BLOCK, VectorBlocks
+from ..metrics.embedding import EmbeddingMetric
+from ..relevance.rows import check_ids
 from ._arrays import Progress
 from ._checks import need, open_blocks
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from .._judgments import check_ids
-from .._vectors import BLOCK
-from ..metric import EmbeddingMetric
+from .._engine.vectors import BLOCK
+from ..metrics.embedding import EmbeddingMetric
+from ..relevance.rows import check_ids
 from ._arrays import Progress
 from ._checks import need, open_blocks
 

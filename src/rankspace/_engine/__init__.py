@@ -1,0 +1,1 @@
+"""What every room stands on: kernels, threads, clusters, files. Imports nothing of the house."""

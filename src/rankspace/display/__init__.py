@@ -1,0 +1,20 @@
+"""Pictures of spaces and metrics, and the HTML page."""
+
+from .features import PixelClustersDisplay, TopicsDisplay
+from .page.report import write_report
+from .plots import ConvergenceDisplay, SpectrumDisplay, grouped_bars, n_directions, panels
+from .spaces import GainsDisplay, LearningCurveDisplay, SpaceDisplay
+
+__all__ = [
+    "ConvergenceDisplay",
+    "GainsDisplay",
+    "LearningCurveDisplay",
+    "PixelClustersDisplay",
+    "SpaceDisplay",
+    "SpectrumDisplay",
+    "TopicsDisplay",
+    "grouped_bars",
+    "n_directions",
+    "panels",
+    "write_report",
+]

@@ -1,0 +1,15 @@
+"""How good a ranking is: measures, reports, comparisons."""
+
+from .measures import evaluate
+from .neighbors import class_shares, knn_error, leave_one_out
+from .report import Comparison, Report, compare
+
+__all__ = [
+    "Comparison",
+    "Report",
+    "class_shares",
+    "compare",
+    "evaluate",
+    "knn_error",
+    "leave_one_out",
+]

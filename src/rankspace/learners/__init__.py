@@ -1,0 +1,34 @@
+"""The estimators, one a file, on one base."""
+
+from .base import BaseRanker
+from .baselines import LMNN, MLCC, SVMMAP, Euclidean
+from .frml import FRML
+from .gmml import GMML
+from .lgmml import LGMML
+from .listwise import ListwiseMap
+from .logistic_parca import LogisticPARCA
+from .mlr import MLR
+from .mlr_cv import MLRCV
+from .online_baselines import ITML, LORETA, OASIS
+from .parca import PARCA
+from .robust_mlr import RobustMLR
+
+__all__ = [
+    "FRML",
+    "GMML",
+    "ITML",
+    "LGMML",
+    "LMNN",
+    "LORETA",
+    "MLCC",
+    "MLR",
+    "MLRCV",
+    "OASIS",
+    "PARCA",
+    "SVMMAP",
+    "BaseRanker",
+    "Euclidean",
+    "ListwiseMap",
+    "LogisticPARCA",
+    "RobustMLR",
+]

@@ -1,0 +1,392 @@
+"""What all estimators share: checks, supervision, and delegation to the metric they learn."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_array
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .._engine.parallel import as_rows
+from ..evaluation.measures import Report, evaluate
+from ..metrics.embedding import LinearMetric, Metric
+from ..relevance.relevance import Relevance
+from ..relevance.weights import list_of_row, query_weights
+from ..search.index import Index
+from ..search.ranking import Ranking
+
+logger = logging.getLogger("rankspace")
+
+FLOATS = (np.float64, np.float32)
+
+
+def _is_linear(estimator: BaseRanker) -> bool:
+    return estimator._metric_kind is LinearMetric
+
+
+def _takes_lists(estimator: BaseRanker) -> bool:
+    return estimator._lists
+
+
+class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Base of all estimators: learns a metric under which nearest means most relevant.
+
+    A subclass implements ``_learn(X, relevance, queries)`` and returns a metric; it gets only the
+    queries that have something relevant and something irrelevant. If it learns from candidate lists
+    it sets ``_lists = True``, and offers ``_score_rows(X)``, larger is better; if it takes sparse
+    ``X`` it sets ``_formats = "csr"``, if missing values ``_missing = True``. What fitting costs
+    stands with each subclass; ranking costs what `Index` says.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from rankspace import BaseRanker, LinearMetric
+    >>> class Scaled(BaseRanker):
+    ...     '''Distance in units of the standard deviation of each feature.'''
+    ...     def _learn(self, X, relevance, queries):
+    ...         import numpy as np
+    ...         return LinearMetric(np.diag(1 / X.std(axis=0)))
+    >>> X, y = load_iris(return_X_y=True)
+    >>> round(Scaled().fit(X, y).score(X, y), 3)
+    0.824
+    """
+
+    _metric_kind: type = LinearMetric
+    _lists = False
+    _missing = False
+    _formats: str | bool = False
+
+    # Routed without a word of the user's: the lists of a search or a pipeline.
+    __metadata_request__fit: ClassVar = {"qid": True}
+    __metadata_request__score: ClassVar = {"qid": True, "sample_weight": True}
+
+    metric_: Metric
+
+    def _learn(self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None) -> Metric:
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------ learning
+
+    def fit(self, X: Any, y: Any, *, queries: Any = None, qid: Any = None) -> Self:
+        """Learn the metric.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_items, n_features)
+            Items; also a .npy file, which is mapped, a folder of .npy files that are parts of the
+            rows, or a dask.array.
+        y : array-like of shape (n_items,) or Relevance
+            Class labels, grades (with ``qid``), or who is relevant to whom.
+        queries : array-like of shape (n_queries, n_features), optional
+            Queries that are no rows of ``X``; then ``y`` must be a `Relevance` with as many.
+        qid : array-like of shape (n_items,), optional
+            The query of each row, if rows are candidates of queries that have no vector.
+
+        Returns
+        -------
+        self
+        """
+        self._keep(self._learn(*self._taught(X, y, queries, qid)))
+        return self
+
+    def _taught(
+        self, X: Any, y: Any, queries: Any, qid: Any = None, *, reset: bool = True
+    ) -> tuple[np.ndarray, Relevance, np.ndarray | None]:
+        """What `_learn` gets: checked, and only the queries that can teach something."""
+        X = self._check_items(X, y, reset)
+        relevance = self._supervision(X, y, qid)
+        queries = self._check_queries(relevance, queries)
+        taught = _trainable(relevance)
+        if taught.size < relevance.n_queries:
+            relevance = relevance.take_queries(taught)
+            queries = None if queries is None else queries[taught]
+        return X, relevance, queries
+
+    def _keep(self, metric: Metric) -> None:
+        self.metric_ = metric
+        if _is_linear(self):
+            self.components_ = metric.components  # type: ignore[union-attr]
+            self._n_features_out = len(self.components_)
+
+    def _check_items(self, X: Any, y: Any, reset: bool) -> np.ndarray:
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None: pass "
+                "class labels or a Relevance."
+            )
+        X = as_rows(X)
+        if isinstance(y, Relevance):
+            return validate_data(self, X, reset=reset, **self._accepted)
+        X, _ = validate_data(self, X, y, reset=reset, y_numeric=False, **self._accepted)
+        return X
+
+    @property
+    def _accepted(self) -> dict[str, Any]:
+        finite = "allow-nan" if self._missing else True
+        return {"dtype": FLOATS, "accept_sparse": self._formats, "ensure_all_finite": finite}
+
+    def _supervision(self, X: np.ndarray, y: Any, qid: Any) -> Relevance:
+        """Labels, grades with their lists, or a Relevance as it is."""
+        if qid is not None:
+            relevance = Relevance.from_groups(y, qid)
+        else:
+            relevance = y if isinstance(y, Relevance) else Relevance.from_labels(y)
+        if relevance.n_items != X.shape[0]:
+            raise ValueError(
+                f"relevance must have one item for each row of X: got {relevance.n_items} items "
+                f"and {X.shape[0]} rows."
+            )
+        if relevance.has_lists and not self._lists:
+            raise ValueError(
+                f"{type(self).__name__} learns from queries that have vectors, and candidate lists "
+                "(qid=..., Relevance.from_groups) have none. Use an estimator that takes lists."
+            )
+        return relevance
+
+    def _check_queries(self, relevance: Relevance, queries: Any) -> np.ndarray | None:
+        if queries is None:
+            if not relevance.has_lists and not relevance.queries_are_rows:
+                raise ValueError(
+                    f"relevance has {relevance.n_queries} queries that are no rows of X: pass "
+                    "their vectors as queries=...."
+                )
+            return None
+        queries = check_array(as_rows(queries), input_name="queries", **self._accepted)
+        expected = (relevance.n_queries, self.n_features_in_)
+        if queries.shape != expected:
+            raise ValueError(
+                "queries must have one row for each query of relevance and one column for each "
+                f"feature of X, so shape {expected}: got {queries.shape}."
+            )
+        return queries
+
+    # ------------------------------------------------------------------ use
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Map points into the space where nearest means most relevant.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            Points; float32 gives float32.
+
+        Returns
+        -------
+        ndarray of shape (n, n_components)
+        """
+        check_is_fitted(self)
+        X = validate_data(self, as_rows(X), reset=False, dtype=FLOATS, accept_sparse=self._formats)
+        return self.metric_.transform(X)  # type: ignore[union-attr]
+
+    def rank(self, Q: Any, X: Any, k: int | None = None) -> Ranking:
+        """List the nearest rows of ``X`` for each query.
+
+        Parameters
+        ----------
+        Q : array-like of shape (n_queries, n_features)
+            Queries.
+        X : array-like of shape (n_items, n_features)
+            Items.
+        k : int, optional
+            Length of the lists; all items by default.
+
+        Returns
+        -------
+        Ranking
+        """
+        check_is_fitted(self)
+        index, Q = self._searchable(X, Q)
+        return index.rank(Q, k)
+
+    def _searchable(self, X: Any, Q: Any) -> tuple[Index, Any]:
+        """An index and queries for it; sparse points are embedded first."""
+        if self._formats and (issparse(X) or issparse(Q)):
+            linear: Any = self.metric_
+            return Index(linear.embed_items(X)), linear.embed_queries(Q)
+        return Index(X, self.metric_), Q  # type: ignore[arg-type]
+
+    @available_if(_takes_lists)
+    def predict(self, X: Any) -> np.ndarray:
+        """Score candidate rows; within a query, a larger score is better.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            Candidates.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        check_is_fitted(self)
+        return self._score_rows(validate_data(self, X, reset=False, dtype=FLOATS))
+
+    def _score_rows(self, X: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+    def _score_lists(self, X: np.ndarray, lists: np.ndarray) -> np.ndarray:
+        return self._score_rows(X)
+
+    def score(
+        self, X: Any, y: Any, sample_weight: Any = None, *, queries: Any = None, qid: Any = None
+    ) -> float:
+        """Mean average precision of ranking ``X``.
+
+        Every query ranks all rows of ``X``. Queries that are rows of ``X``, as with labels, rank
+        all the *other* rows; with ``qid`` a query ranks its own candidates only. So a search over
+        folds scores how a fold's held-out rows rank each other: shuffle the folds of sorted data,
+        for a fold of one class scores 1 whatever the metric.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_items, n_features)
+            Items.
+        y : array-like of shape (n_items,) or Relevance
+            Class labels, grades (with ``qid``), or who is relevant to whom.
+        sample_weight : array-like, optional
+            Weight of each query, given for each row of ``X`` unless queries are separate; a
+            candidate list has the weight of its first row.
+        queries : array-like of shape (n_queries, n_features), optional
+            Queries that are no rows of ``X``.
+        qid : array-like of shape (n_items,), optional
+            The query of each row.
+
+        Returns
+        -------
+        float
+            In [0, 1], larger is better; NaN if no query has anything relevant.
+        """
+        return self._evaluate(X, y, sample_weight, queries, qid, "map").means["map"]
+
+    def _evaluate(
+        self, X: Any, y: Any, sample_weight: Any, queries: Any, qid: Any, measures: str
+    ) -> Report:
+        check_is_fitted(self)
+        X = validate_data(self, as_rows(X), reset=False, **self._accepted)
+        relevance = self._supervision(X, y, qid)
+        queries = self._check_queries(relevance, queries)
+        if not relevance.trainable.any():
+            logger.warning("no query has something relevant and something irrelevant to rank.")
+        if sample_weight is not None:
+            relevance = replace(relevance, weights=query_weights(sample_weight, relevance))
+        if relevance.has_lists:
+            lists = list_of_row(relevance)
+            ranking = Ranking.from_groups(-self._score_lists(X, lists), lists)
+            return evaluate(ranking, relevance, measures)
+        points = X[relevance.own_items] if queries is None else queries
+        index, points = self._searchable(X, points)
+        own = relevance.own_items
+        if relevance.counts_background:
+            return evaluate(index.blocks(points, own_items=own), relevance, measures)
+        table = relevance.judged_lists()
+        judged = np.split(table.indices, table.indptr[1:-1])
+        return evaluate(index.rerank(points, judged, own_items=own), relevance, measures)
+
+    # ------------------------------------------------------------------ the metric
+
+    @available_if(_is_linear)
+    def get_mahalanobis_matrix(self) -> np.ndarray:
+        """The matrix ``W = L'L`` of the learned metric.
+
+        Returns
+        -------
+        ndarray of shape (n_features, n_features)
+        """
+        check_is_fitted(self)
+        return self.metric_.matrix  # type: ignore[union-attr]
+
+    @available_if(_is_linear)
+    def get_metric(self) -> Callable[[Any, Any], float]:
+        """The learned distance as a function of two points.
+
+        Returns
+        -------
+        callable
+            Takes two vectors; fits ``KNeighborsClassifier(metric=...)``.
+        """
+        check_is_fitted(self)
+        return _Distance(self.metric_.components)  # type: ignore[union-attr]
+
+    @available_if(_is_linear)
+    def pair_distance(self, pairs: Any) -> np.ndarray:
+        """Learned distance of each pair of points.
+
+        Parameters
+        ----------
+        pairs : array-like of shape (n_pairs, 2, n_features)
+            Pairs of points.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs,)
+        """
+        check_is_fitted(self)
+        pairs = np.asarray(pairs)
+        if pairs.ndim != 3 or pairs.shape[1:] != (2, self.n_features_in_):
+            raise ValueError(
+                f"pairs must have shape (n_pairs, 2, {self.n_features_in_}): got {pairs.shape}."
+            )
+        mapped = self.metric_.transform(pairs[:, 0] - pairs[:, 1])  # type: ignore[union-attr]
+        return np.linalg.norm(mapped, axis=1)
+
+    @available_if(_is_linear)
+    def pair_score(self, pairs: Any) -> np.ndarray:
+        """Minus the learned distance of each pair: larger is more alike.
+
+        Parameters
+        ----------
+        pairs : array-like of shape (n_pairs, 2, n_features)
+            Pairs of points.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs,)
+        """
+        return -self.pair_distance(pairs)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.sparse = bool(self._formats)
+        tags.input_tags.allow_nan = self._missing
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+# Inside the class, scikit-learn's wrapper for set_output would hide the condition.
+BaseRanker.transform = available_if(_is_linear)(BaseRanker.transform)  # type: ignore[method-assign]
+BaseRanker.fit_transform = available_if(_is_linear)(BaseRanker.fit_transform)
+
+
+class _Distance:
+    """The distance of two points after a linear map; unlike a closure it can be pickled."""
+
+    def __init__(self, components: np.ndarray) -> None:
+        self.components = components
+
+    def __call__(self, u: Any, v: Any) -> float:
+        return float(np.linalg.norm(self.components @ (np.asarray(u) - np.asarray(v))))
+
+
+def _trainable(relevance: Relevance) -> np.ndarray:
+    """Numbers of the queries that can teach something; says how many cannot."""
+    mask = relevance.trainable
+    if not mask.any():
+        raise ValueError(
+            "training needs a query with something relevant and something irrelevant: got "
+            f"{relevance.n_queries} queries without. Labels need more than one class, and two rows "
+            "of one of them."
+        )
+    if not mask.all():
+        logger.warning(
+            "%d of %d queries have nothing relevant or nothing irrelevant and are left out of "
+            "training.", np.sum(~mask), mask.size,
+        )  # fmt: skip
+    return np.flatnonzero(mask)

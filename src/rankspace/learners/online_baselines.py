@@ -1,0 +1,329 @@
+"""Online learners that FRML is compared with: OASIS, LORETA and ITML."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state, check_scalar
+
+from .._engine.parallel.threads import single_products
+from ..metrics.embedding import BilinearMetric, LinearMetric
+from ..relevance.relevance import Relevance
+from .base import BaseRanker
+from .solvers.log_det import LogDetProjections
+from .solvers.warp.descent import Progress, distance, squared_norm, step_length
+from .solvers.warp.factors import DenseFactor, Points
+from .solvers.warp.riemannian import DAMPING, relative_change, second_order
+from .solvers.warp.sampling import sampling_of
+
+
+def draw_triplets(
+    relevance: Relevance, n_triplets: int, random_state: Any
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Queries in turn, a relevant item by gain, and any irrelevant item, for each triplet."""
+    from .._engine.kernels.warp import draw_candidates, draw_positives
+
+    seed = int(check_random_state(random_state).randint(2**31 - 1))
+    sampling = sampling_of(relevance, "uniform", 1, seed)
+    queries = sampling.queries(0, n_triplets)
+    pos, neg = np.empty(n_triplets, dtype=np.int64), np.empty((n_triplets, 1), dtype=np.int64)
+    draw_positives(seed, 0, queries, sampling.positives, pos)
+    each = np.arange(n_triplets)
+    draw_candidates(seed, 0, 0, each, queries, sampling.negatives, sampling.most_draws, neg)
+    return queries, pos, neg[:, 0]
+
+
+def unit_points(X: np.ndarray, relevance: Relevance, queries: np.ndarray | None) -> tuple[Any, ...]:
+    """Queries and items over the root mean squared length of an item, and that length."""
+    length = float(np.sqrt(np.mean(np.sum(X.astype(np.float64) ** 2, axis=1))))
+    if length == 0:
+        raise ValueError("X must have rows that are not zero: all are.")
+    items = X.astype(np.float64) / length
+    points = items[relevance.own_items] if queries is None else queries / length
+    return points, items, length
+
+
+class OASIS(BaseRanker):
+    """Online learning of a similarity ``q'Mx`` by passive-aggressive steps.
+
+    Each triplet that does not hold its margin moves M as little as makes it hold, or by ``C`` at
+    most. M starts as the identity and need be neither symmetric nor positive.
+
+    Parameters
+    ----------
+    C : float, default=0.1
+        Largest step, on data divided by the root mean squared length of an item.
+    n_triplets : int, default=100000
+        Triplets to draw.
+    random_state : int, RandomState or None, default=None
+        Seed of the triplets.
+
+    Attributes
+    ----------
+    metric_ : BilinearMetric
+        The learned similarity.
+    n_violators_ : int
+        Triplets that moved M.
+
+    Notes
+    -----
+    Costs O(n_features^2) a triplet.
+
+    References
+    ----------
+    G. Chechik, V. Sharma, U. Shalit and S. Bengio, Large scale online learning of image similarity
+    through ranking, JMLR 2010.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> from rankspace import OASIS
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = OASIS(n_triplets=20_000, random_state=0).fit(scale(X), y)
+    >>> bool(model.score(scale(X), y) > 0.85)
+    True
+    """
+
+    _metric_kind = BilinearMetric
+
+    def __init__(
+        self, C: float = 0.1, *, n_triplets: int = 100_000, random_state: Any = None
+    ) -> None:
+        self.C = C
+        self.n_triplets = n_triplets
+        self.random_state = random_state
+
+    def _learn(
+        self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
+    ) -> BilinearMetric:
+        from .._engine.kernels.online import oasis
+
+        check_scalar(self.C, "C", Real, min_val=0, include_boundaries="neither")
+        check_scalar(self.n_triplets, "n_triplets", Integral, min_val=1)
+        points, items, length = unit_points(X, relevance, queries)
+        M = np.eye(X.shape[1])
+        triplets = draw_triplets(relevance, self.n_triplets, self.random_state)
+        self.n_violators_ = int(oasis(points, items, *triplets, float(self.C), M))
+        left = (M.T / length**2).astype(X.dtype)
+        parameters = {"method": "OASIS", "C": float(self.C)}
+        return BilinearMetric(left, np.eye(X.shape[1], dtype=X.dtype), parameters=parameters)
+
+
+class LORETA(BaseRanker):
+    """Online learning of a similarity ``q'Wx`` with W positive semi-definite of low rank (PSD-1).
+
+    Moves W against the symmetric part of the gradient of the hinge loss of triplets, along the
+    manifold of its rank by the retraction of `FRML`, and with the same lengths of steps.
+
+    Parameters
+    ----------
+    n_components : int, default=30
+        The rank, at most the number of features.
+    n_triplets : int, default=100000
+        Triplets to draw.
+    batch_size : int, default=32
+        Triplets in a step.
+    step : float, default=1.0
+        Multiplies the length of all steps.
+    random_state : int, RandomState or None, default=None
+        Seed of the start and of the triplets.
+
+    Attributes
+    ----------
+    metric_ : BilinearMetric
+        The learned similarity, with the same map for queries and items.
+    n_violators_ : int
+        Triplets that moved W.
+
+    Notes
+    -----
+    Costs O(n_features n_components) a triplet.
+
+    References
+    ----------
+    U. Shalit, D. Weinshall and G. Chechik, Online learning in the embedded manifold of low-rank
+    matrices, JMLR 2012.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> from rankspace import LORETA
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = LORETA(5, n_triplets=20_000, random_state=0).fit(scale(X), y)
+    >>> bool(model.score(scale(X), y) > 0.85)
+    True
+    """
+
+    _metric_kind = BilinearMetric
+
+    def __init__(
+        self,
+        n_components: int = 30,
+        *,
+        n_triplets: int = 100_000,
+        batch_size: int = 32,
+        step: float = 1.0,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.n_triplets = n_triplets
+        self.batch_size = batch_size
+        self.step = step
+        self.random_state = random_state
+
+    def _learn(
+        self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
+    ) -> BilinearMetric:
+        for name in ("n_components", "n_triplets", "batch_size"):
+            check_scalar(getattr(self, name), name, Integral, min_val=1)
+        check_scalar(self.step, "step", Real, min_val=0, include_boundaries="neither")
+        points, items, length = unit_points(X, relevance, queries)
+        m = min(self.n_components, X.shape[1])
+        random = check_random_state(self.random_state)
+        F = random.normal(size=(X.shape[1], m)) / np.sqrt(m)
+        triplets = draw_triplets(relevance, self.n_triplets, random)
+        with single_products():
+            F = self._descend(points, items, triplets, F)
+        components = (F.T / length).astype(X.dtype)
+        return BilinearMetric(components, components, parameters={"method": "LORETA"})
+
+    def _descend(
+        self, points: np.ndarray, items: np.ndarray, triplets: tuple[np.ndarray, ...], F: np.ndarray
+    ) -> np.ndarray:
+        progress = Progress(F, F, multiplier=self.step)
+        self.n_violators_ = 0
+        for start in range(0, self.n_triplets, self.batch_size):
+            queries, pos, neg = (part[start : start + self.batch_size] for part in triplets)
+            query, wanted = points[queries], items[pos] - items[neg]
+            near = np.einsum("ij,ij->i", query @ progress.F, wanted @ progress.F)
+            violates = near < 1
+            self.n_violators_ += int(violates.sum())
+            if violates.any():
+                # -(q w' + w q') / 2 is a difference of two squares, and so of the form V C V'.
+                q, w = query[violates], wanted[violates]
+                c = np.repeat((-0.25, 0.25), len(q)) / queries.size
+                move_against(progress, np.concatenate((q + w, q - w)), c)
+        return progress.F
+
+
+def move_against(progress: Progress, V: np.ndarray, c: np.ndarray) -> None:
+    """Move F against the gradient ``V' diag(c) V`` by the length that the way so far suggests."""
+    points = Points(np.concatenate((V, np.zeros_like(V[:1]))), np.zeros(0), 0)
+    factor = DenseFactor(points, progress.F, progress.start)
+    rows = np.arange(len(V))
+    A = relative_change(factor.gram, factor.rows(rows).T, DAMPING)
+    S = c[:, None] * A.T
+    inside, own = A @ S, np.zeros(len(A))
+    pulled = factor.pull(rows, np.full(len(V), len(V)), S)
+    start_norm = float(np.linalg.norm(progress.start.T @ progress.start))
+    progress.squares += squared_norm(factor.gram, inside, own, pulled)
+    progress.distance = max(progress.distance, distance(factor.gram, factor.cross, start_norm))
+    length = step_length(progress, start_norm, float(np.linalg.norm(inside)))
+    inner, tail = second_order(-length * inside)
+    factor.move(inner, -length * tail)
+    progress.F = factor.matrix
+
+
+class ITML(BaseRanker):
+    """Information-theoretic metric learning.
+
+    Finds the matrix nearest to the identity by LogDet divergence under which relevant pairs are
+    nearer than the 5th percentile of distances and irrelevant pairs farther than the 95th, up to
+    slack.
+
+    Parameters
+    ----------
+    gamma : float, default=1.0
+        Weight of the slack; larger holds the constraints more strictly.
+    n_pairs : int, default=2000
+        Pairs to draw, half of them relevant.
+    max_iter : int, default=1000
+        Rounds over the pairs at most.
+    tol : float, default=1e-3
+        Stop when a round changes the dual variables by less than this part of them.
+    random_state : int, RandomState or None, default=None
+        Seed of the pairs.
+
+    Attributes
+    ----------
+    metric_ : LinearMetric
+        The learned metric.
+    components_ : ndarray of shape (n_features, n_features)
+        L with ``W = L'L``.
+    n_iter_ : int
+        Rounds.
+
+    Notes
+    -----
+    Costs O(n_pairs r^2) a round, r the dimension of the span of the pairs: less than the number
+    of items, and at most that of features.
+
+    References
+    ----------
+    J. Davis, B. Kulis, P. Jain, S. Sra and I. Dhillon, Information-theoretic metric learning, ICML
+    2007.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> from rankspace import ITML
+    >>> X, y = load_wine(return_X_y=True)
+    >>> bool(ITML(random_state=0).fit(scale(X), y).score(scale(X), y) > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        gamma: float = 1.0,
+        *,
+        n_pairs: int = 2000,
+        max_iter: int = 1000,
+        tol: float = 1e-3,
+        random_state: Any = None,
+    ) -> None:
+        self.gamma = gamma
+        self.n_pairs = n_pairs
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+
+    def _learn(
+        self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
+    ) -> LinearMetric:
+        for name in ("gamma", "tol"):
+            check_scalar(
+                getattr(self, name), name, Real, min_val=0, include_boundaries="neither"
+            )  # fmt: skip
+        check_scalar(self.n_pairs, "n_pairs", Integral, min_val=2)
+        check_scalar(self.max_iter, "max_iter", Integral, min_val=1)
+        centred = X.astype(np.float64) - X.mean(axis=0, dtype=np.float64)
+        points = centred[relevance.own_items]
+        if queries is not None:
+            points = queries - X.mean(axis=0, dtype=np.float64)
+        which, pos, neg = draw_triplets(relevance, self.n_pairs // 2, self.random_state)
+        V = np.concatenate((points[which] - centred[pos], points[which] - centred[neg]))
+        W = self._project(V, np.arange(len(V)) < which.size)
+        values, vectors = np.linalg.eigh(W)
+        components = np.sqrt(np.maximum(values[::-1], 0))[:, None] * vectors[:, ::-1].T
+        return LinearMetric(components.astype(X.dtype), parameters={"method": "ITML"})
+
+    def _project(self, V: np.ndarray, similar: np.ndarray) -> np.ndarray:
+        """Cycle through the constraints until the dual variables stand still."""
+        squares = np.einsum("ij,ij->i", V, V)
+        kept = squares > 0
+        if not kept.any():
+            raise ValueError("X must have rows that differ: all are equal.")
+        V, similar, squares = V[kept], similar[kept], squares[kept]
+        near, far = np.percentile(squares, (5, 95))
+        bounds = np.where(similar, max(near, 1e-12 * far), far)
+        projections = LogDetProjections(V, similar, bounds, float(self.gamma))
+        for n_iter in range(1, self.max_iter + 1):
+            self.n_iter_ = n_iter
+            if projections.cycle() <= self.tol * np.abs(projections.duals).sum():
+                break
+        return projections.matrix

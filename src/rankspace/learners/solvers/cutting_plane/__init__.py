@@ -1,0 +1,1 @@
+"""The 1-slack cutting plane (MLR, RobustMLR, SVMMAP)."""

@@ -1,0 +1,99 @@
+"""Rounds of a cutting plane kept in a file, so that a fit that was broken off can go on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...._engine.files import replacing
+from ...._engine.text import PathLike
+
+REST = 10.0  # a file is not written again before so many times what writing it took
+
+
+class Checkpoint:
+    """All that decides how the rounds go on: the planes, the inner problem and the points.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    mark : str
+        A digest of the data and parameters that the rounds are of.
+    """
+
+    def __init__(self, path: PathLike, mark: str) -> None:
+        self.path, self.mark = Path(path), mark
+        self.round = 0
+        self._last, self._took = -np.inf, 0.0
+
+    def load(self, problem: Any) -> dict[str, Any] | None:
+        """What `save` was given, if there is a file; the problem is put back where it was."""
+        from safetensors import SafetensorError, safe_open
+
+        if not self.path.exists():
+            return None
+        try:
+            with safe_open(self.path, framework="numpy") as stored:
+                header = stored.metadata() or {}
+                arrays = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
+        except SafetensorError as error:
+            raise ValueError(f"{self.path} is no checkpoint ({error}). Delete it.") from error
+        if header.get("fingerprint") != self.mark:
+            raise ValueError(
+                f"checkpoint={self.path} must be of the same data and parameters: it is of others. "
+                "Name another file, or delete it."
+            )
+        numbers = json.loads(header["rounds"])
+        for name in [name for name in arrays if name.startswith("problem.")]:
+            setattr(problem, name.removeprefix("problem."), arrays.pop(name))
+        problem.rho = numbers.pop("rho")
+        problem.cone.__dict__.update(numbers.pop("cone"))
+        self.round = len(numbers["history"])
+        return {**arrays, **numbers}
+
+    def save(self, problem: Any, **state: Any) -> None:
+        """Write the file, unless that was done a moment ago."""
+        from safetensors.numpy import save
+
+        begin = time.perf_counter()
+        if begin < self._last + REST * self._took:
+            return
+        own = {f"problem.{n}": v for n, v in vars(problem).items() if isinstance(v, np.ndarray)}
+        arrays = {**own, **{n: v for n, v in state.items() if isinstance(v, np.ndarray)}}
+        numbers = {n: v for n, v in state.items() if not isinstance(v, np.ndarray)}
+        cone = {n: v for n, v in vars(problem.cone).items() if isinstance(v, int)}
+        header = json.dumps({**numbers, "rho": float(problem.rho), "cone": cone})
+        with replacing(self.path) as stream:
+            content = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+            stream.write(save(content, {"fingerprint": self.mark, "rounds": header}))
+        self.round = len(state["history"])
+        self._last = time.perf_counter()
+        self._took = self._last - begin
+
+    @contextmanager
+    def named_in_errors(self) -> Iterator[None]:
+        """Say where the file is if a cluster is lost."""
+        try:
+            yield
+        except ConnectionError as error:
+            raise type(error)(
+                f"{error} {self.path} holds the fit after round {self.round}: fit again with "
+                f"checkpoint={str(self.path)!r} to go on from there."
+            ) from error
+
+
+def digest(*parts: Any) -> str:
+    """A short mark of arrays, and of other things by what they print."""
+    found = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        array = isinstance(part, np.ndarray)
+        found.update(np.ascontiguousarray(part).tobytes() if array else repr(part).encode())
+    return found.hexdigest()

@@ -1,0 +1,284 @@
+"""One round of MLR: the most violated rankings of all queries, summed into one plane.
+
+A round is a sum over blocks of queries, `RankingLoss.local_step`, and one `RankingLoss.update` of
+the sum; blocks depend on nothing but the data and the metric.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from ...._engine.parallel import current
+from ...._engine.parallel.threads import in_threads
+from ....evaluation.measures import parse_measure
+from ....relevance.relevance import Relevance
+from ..scaling import in_blocks, row_slices, streams, whole
+
+LEAST_PAIRS, MOST_PARTS = 10_000, 64  # judged pairs of a block at least, and blocks of a round
+ENTRY_BYTES = 40  # of work for a pair of a query and an item
+SHARING = 4  # blocks that fit the memory together
+ORACLE_MEASURES = ("auc", "p", "knn", "map", "mrr", "ndcg", "ndcg-mlr")
+
+
+class Sums(NamedTuple):
+    """What a block gives: ``Q' A X``, the column sums of ``A``, and the sum of the losses."""
+
+    cross: np.ndarray
+    columns: np.ndarray
+    loss: float
+
+
+class Round(NamedTuple):
+    """Embedded items, unless they are streamed, their squared lengths, the map, query weights."""
+
+    items: np.ndarray | None
+    squares: np.ndarray
+    components: np.ndarray
+    scales: np.ndarray
+
+
+class Columns(NamedTuple):
+    """Column sums of the weights of a round, to be closed over items."""
+
+    weights: np.ndarray
+
+
+class Plane(NamedTuple):
+    """Mean loss and mean feature difference of the most violated rankings."""
+
+    psi: np.ndarray
+    delta: float
+
+
+def discounts_of(kernel: str, size: int) -> np.ndarray:
+    """Discounts of positions 1, 2, ...: of the MLR paper for ``ndcg_mlr``, else the standard."""
+    positions = np.arange(1, size + 1, dtype=float)
+    if kernel == "ndcg_mlr":
+        return 1 / np.log2(np.maximum(positions, 2))
+    return 1 / np.log2(positions + 1)
+
+
+class RankingLoss:
+    """The loss of rankings of ``X`` under a measure, for queries that can teach something.
+
+    Parameters
+    ----------
+    X, Q : ndarray or ScaledRows of shape (n_items, n_features) and (n_queries, n_features)
+        Items and queries, centred and scaled.
+    relevance : Relevance
+        Who is relevant to whom.
+    measure : str
+        A measure with an oracle.
+    queries : ndarray of int
+        The queries to learn from.
+    max_memory : int
+        Working memory of a round in MiB.
+    """
+
+    def __init__(
+        self, X: Any, Q: Any, relevance: Relevance, measure: str, queries: np.ndarray,
+        max_memory: int,
+    ) -> None:  # fmt: skip
+        from ...._engine.kernels.measures import KERNELS
+
+        spec, self.cut = parse_measure(measure)
+        names = [kernel.py_func.__name__ for kernel in KERNELS]
+        self.X, self.Q, self.relevance = X, Q, relevance
+        self.code = names.index(spec.kernel)
+        self.queries = queries
+        self.max_memory = max_memory
+        longest = int((relevance.n_relevant + relevance.n_irrelevant)[queries].max())
+        self.discounts = discounts_of(spec.kernel, longest + 1)
+        self._lists = None if relevance.counts_background else relevance.judged_lists()
+
+    # ------------------------------------------------------------------ the round
+
+    def plane(self, components: np.ndarray, queries: np.ndarray | None = None) -> Plane:
+        """The most violated rankings under a metric, of all queries or of some."""
+        queries = self.queries if queries is None else queries
+        weights = self.relevance.weights[queries]
+        scales = np.zeros(self.relevance.n_queries)
+        scales[queries] = weights / weights.sum()
+        blocks = self.blocks(queries)
+        at_once = max(1, self._entries // max(1, self._largest(blocks)))
+        sums = current().total(self, blocks, (components, scales), at_once=at_once)
+        return self.update(sums)
+
+    @property
+    def _entries(self) -> int:
+        """Pairs of a query and an item that fit the memory."""
+        return self.max_memory * 2**20 // ENTRY_BYTES
+
+    def _largest(self, blocks: list[np.ndarray]) -> int:
+        if self._lists is None:
+            return blocks[0].size * len(self.X)
+        lengths = np.diff(self._lists.indptr)
+        return max(int(lengths[block].sum()) for block in blocks)
+
+    def blocks(self, queries: np.ndarray) -> list[np.ndarray]:
+        """Queries in parts whose work fits the memory; nothing but the data decides them."""
+        entries = self._entries // (1 if streams(self.X, self.max_memory) else SHARING)
+        if self._lists is None:
+            size = max(1, min(256, entries // len(self.X)))
+            return [queries[start : start + size] for start in range(0, queries.size, size)]
+        ends = np.cumsum(np.diff(self._lists.indptr)[queries])
+        share = -(-int(ends[-1]) // MOST_PARTS)
+        ends //= max(1, min(entries, max(share, LEAST_PAIRS)))
+        return np.split(queries, np.flatnonzero(np.diff(ends)) + 1)
+
+    def opened(self, state: Any) -> Any:
+        """What all blocks of a round share: the embedded items among it."""
+        if isinstance(state, Columns):
+            return state
+        components, scales = state
+        if streams(self.X, self.max_memory):
+            return Round(None, _squares(self.X, components), components, scales)
+        items = in_blocks(whole(self.X), components)
+        return Round(items, np.einsum("ij,ij->i", items, items), components, scales)
+
+    def local_step(self, block: Any, state: Any) -> Any:
+        """Rank for each query of a block, violate, and sum up; or sum up items to close it."""
+        if isinstance(state, Columns):
+            return self._weighted_gram(block, state.weights)
+        queries = self.Q[block] @ state.components.T.astype(self.Q.dtype)
+        return (self._all_items if self._lists is None else self._judged_items)(
+            block, queries, state
+        )
+
+    def update(self, sums: Sums) -> Plane:
+        """Close the sum over all blocks.
+
+        With weights A that sum to 0 for each query, the sum over q and x of
+        ``-A[q, x] (q - x)(q - x)'`` is ``Q'AX + X'A'Q - X' diag(column sums of A) X``.
+        """
+        own = current().total(self, row_slices(len(self.X)), Columns(sums.columns))
+        return Plane(sums.cross + sums.cross.T - own, float(sums.loss))
+
+    def _weighted_gram(self, part: slice, columns: np.ndarray) -> np.ndarray:
+        """The part of ``X' diag(columns) X`` of a run of items."""
+        weights = columns[part]
+        rows = self.X[part.start + np.flatnonzero(weights)]
+        weights = weights[weights != 0].astype(rows.dtype)
+        return (rows.T @ (weights[:, None] * rows)).astype(np.float64)
+
+    # ------------------------------------------------------------------ blocks
+
+    def _all_items(self, block: np.ndarray, queries: np.ndarray, state: Round) -> Sums:
+        from ...._engine.kernels.violations import violate_all
+
+        relevance = self.relevance
+        distances = self._distances(queries, state)
+        order = np.argsort(distances, axis=1)
+        in_order = np.take_along_axis(distances, order, axis=1)
+        weights = distances  # in the same memory: new pages cost as much as a product
+        loss = violate_all(
+            block, order, in_order, relevance.rows,
+            relevance.indptr, relevance.items, relevance.grades, relevance.own_items,
+            relevance.unjudged == "irrelevant", relevance.relevant_from, self.code, self.cut,
+            self.discounts, state.scales, weights,
+        )  # fmt: skip
+        return self._sums(block, weights, loss)
+
+    def _distances(self, queries: np.ndarray, state: Round) -> np.ndarray:
+        """Squared distances of each query from all items, less what does not change their order."""
+        if state.items is None:
+            distances = np.empty((len(queries), len(self.X)), dtype=queries.dtype)
+            directions = queries @ state.components.astype(queries.dtype)
+            for part in row_slices(len(self.X)):
+                distances[:, part] = directions @ self.X.streamed(part).T
+        else:
+            distances = queries @ state.items.T
+        distances *= -2
+        distances += state.squares
+        return distances
+
+    def _sums(self, block: np.ndarray, weights: Any, loss: float) -> Sums:
+        cross = (self.Q[block].T @ _products(weights, self.X)).astype(np.float64)
+        return Sums(cross, np.asarray(weights.sum(axis=0, dtype=float)), loss)
+
+    def _judged_items(self, block: np.ndarray, queries: np.ndarray, state: Round) -> Sums:
+        from ...._engine.kernels.violations import violate_lists
+
+        assert self._lists is not None
+        lists = self._lists[block]
+        owner = np.repeat(np.arange(block.size), np.diff(lists.indptr))
+        distances, weights = np.empty(owner.size), np.empty(owner.size)
+        self._pair_distances(queries, state, owner, lists.indices, distances)
+        order = np.lexsort((distances, owner))
+        flags = (lists.data[order] >= self.relevance.relevant_from).astype(np.int8)
+        loss = violate_lists(
+            block, lists.indptr.astype(np.int64), distances[order], flags, self.code, self.cut,
+            self.discounts, state.scales, weights,
+        )  # fmt: skip
+        shape = (block.size, len(self.X))
+        table = scipy.sparse.csr_array((weights, lists.indices[order], lists.indptr), shape=shape)
+        return self._sums(block, table, loss)
+
+    def _pair_distances(
+        self, queries: np.ndarray, state: Round, owner: np.ndarray, which: np.ndarray,
+        out: np.ndarray,
+    ) -> None:  # fmt: skip
+        from ...._engine.kernels.topk import exact_pairs
+
+        if state.items is not None:
+            exact_pairs(queries, state.items, owner, which, False, out)
+            return
+        found, places = np.unique(which, return_inverse=True)
+        items = self.X[found] @ state.components.T.astype(self.X.dtype)
+        exact_pairs(queries, items, owner, places, False, out)
+
+
+class LinearRankingLoss(RankingLoss):
+    """The same loss with items ranked by ``w'x``, smallest first: features are ``q - x``.
+
+    The part ``w'q`` is the same for all items, so the query does not count but through its
+    judgments.
+    """
+
+    def update(self, sums: Sums) -> Plane:
+        """The sum over q and x of ``A[q, x] (q - x)`` is ``-X'(column sums)``."""
+        return Plane(-(sums.columns @ whole(self.X)), float(sums.loss))
+
+    def _distances(self, queries: np.ndarray, state: Round) -> np.ndarray:
+        assert state.items is not None
+        return np.repeat(state.items.T, len(queries), axis=0)
+
+    def _pair_distances(
+        self, queries: np.ndarray, state: Round, owner: np.ndarray, which: np.ndarray,
+        out: np.ndarray,
+    ) -> None:  # fmt: skip
+        assert state.items is not None
+        out[:] = state.items[which, 0]
+
+    def _sums(self, block: np.ndarray, weights: Any, loss: float) -> Sums:
+        return Sums(np.zeros((0, 0)), np.asarray(weights.sum(axis=0, dtype=float)), loss)
+
+
+def _squares(X: Any, components: np.ndarray) -> np.ndarray:
+    """Squared lengths of all embedded items, of which only a block exists at a time."""
+    squares = np.empty(len(X), dtype=X.dtype)
+    map_ = components.T.astype(X.dtype)
+
+    def work(part: slice) -> None:
+        items = X.streamed(part) @ map_
+        squares[part] = np.einsum("ij,ij->i", items, items)
+
+    for _ in in_threads(work, row_slices(len(X)), ahead=8):
+        pass
+    return squares
+
+
+def _products(weights: Any, X: Any) -> np.ndarray:
+    """Weights, dense or sparse, times items."""
+    if isinstance(X, np.ndarray) or X.kept is not None:
+        return weights @ whole(X)
+    if scipy.sparse.issparse(weights):
+        found = np.unique(weights.indices)
+        return weights[:, found] @ X[found]
+    found = np.zeros((len(weights), X.shape[1]))
+    for part in row_slices(len(X)):
+        found += weights[:, part] @ X.streamed(part)
+    return found

@@ -1,0 +1,1 @@
+"""Scatter matrices and their geometric mean (GMML, LGMML)."""

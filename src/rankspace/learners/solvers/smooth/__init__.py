@@ -1,0 +1,1 @@
+"""Smooth losses over a linear map (ListwiseMap, LMNN, MLCC, PARCA)."""

@@ -1,0 +1,1 @@
+"""Riemannian descent of the WARP loss (FRML, LORETA)."""

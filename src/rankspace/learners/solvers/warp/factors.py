@@ -1,0 +1,236 @@
+"""The factor F of a metric ``W = F F'`` under many low-rank steps.
+
+A step along ``Z = V diag(c) V'``, where the rows of V' are differences of points, is made in two
+parts. `pull` takes ``S = diag(c) A'`` and returns the m x m matrix ``(V S)'(V S)``; `move` replaces
+F by ``F inner + V S tail``. In between, only matrices of size m are needed to choose the step.
+
+Rounding must not grow from step to step. Along a direction that shrinks, ``inner`` is above 1 and
+``V S tail`` takes back more, so a matrix that followed by ``G inner + ...`` would gather errors.
+Hence a factor is either kept itself, or as ``base scale`` with a base that is only ever added to.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg.lapack import dgesv
+
+from ...._engine.parallel.threads import Crew
+from .riemannian import plus_identity
+
+BLOCK = 512  # rows of a product; fixed, so that threads do not change how it rounds
+# Sum of the relative changes after which a scale is multiplied out: its condition is below 100.
+MOST_DRIFT = 2.0
+
+
+class Points(NamedTuple):
+    """Items and queries in one matrix, dense or sparse, and the row of each query."""
+
+    matrix: Any
+    query_rows: np.ndarray
+    n_items: int
+
+    @property
+    def n(self) -> int:
+        """Number of points."""
+        return self.matrix.shape[0]
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the matrix is sparse."""
+        return hasattr(self.matrix, "tocsr")
+
+    def differences(self, left: np.ndarray, right: np.ndarray) -> Any:
+        """Rows ``left`` minus rows ``right``."""
+        return self.matrix[left] - self.matrix[right]
+
+    def embed(self, F: np.ndarray, rows: Any = slice(None)) -> np.ndarray:
+        """Rows times a factor, in the precision of the points."""
+        return self.matrix[rows] @ F.astype(self.matrix.dtype, copy=False)
+
+    @property
+    def blocks(self) -> list[slice]:
+        """All rows, in parts for threads."""
+        return [slice(start, start + BLOCK) for start in range(0, self.n, BLOCK)]
+
+
+class DenseFactor:
+    """A factor of dense points, kept as it is: O(d m (r + m)) a step of r differences."""
+
+    def __init__(self, points: Points, F: np.ndarray, start: np.ndarray) -> None:
+        self.points, self.matrix, self.start = points, F, start
+
+    @property
+    def gram(self) -> np.ndarray:
+        """``F'F``."""
+        return self.matrix.T @ self.matrix
+
+    @property
+    def cross(self) -> np.ndarray:
+        """``start'F``."""
+        return self.start.T @ self.matrix
+
+    def rows(self, rows: np.ndarray) -> np.ndarray:
+        """Embedded points."""
+        return self.points.embed(self.matrix, rows)
+
+    def pull(self, left: np.ndarray, right: np.ndarray, S: np.ndarray) -> np.ndarray:
+        """``(V S)'(V S)``."""
+        V = self.points.differences(left, right)
+        self._pulled = (V.T @ S.astype(V.dtype, copy=False)).astype(np.float64, copy=False)
+        return self._pulled.T @ self._pulled
+
+    def move(self, inner: np.ndarray, tail: np.ndarray) -> None:
+        """``F inner + V S tail``."""
+        self.matrix = self.matrix @ inner + self._pulled @ tail
+
+
+class ScaledFactor:
+    """A factor ``base scale`` with a small scale, so that a step need not touch all of base.
+
+    ``F inner + V S tail`` is ``(base + V change) (scale inner)``, with ``change`` solved for. For
+    sparse points only the features where V is not zero move.
+    """
+
+    def __init__(self, points: Points, F: np.ndarray, start: np.ndarray) -> None:
+        self.points, self.start = points, start
+        self.base, self.scale, self._drift = F.copy(), np.eye(F.shape[1]), 0.0
+        self._base_gram, self._base_cross = F.T @ F, start.T @ F
+
+    def _multiply_out(self) -> None:
+        """Let the scale be the identity again."""
+        self.base = self.base @ self.scale
+        self._base_gram, self._base_cross = self.gram, self.cross
+        self.scale, self._drift = np.eye(len(self.scale)), 0.0
+
+    @property
+    def matrix(self) -> np.ndarray:
+        """The factor itself."""
+        return self.base @ self.scale
+
+    @property
+    def gram(self) -> np.ndarray:
+        """``F'F``."""
+        return self.scale.T @ self._base_gram @ self.scale
+
+    @property
+    def cross(self) -> np.ndarray:
+        """``start'F``."""
+        return self._base_cross @ self.scale
+
+    def rows(self, rows: np.ndarray) -> np.ndarray:
+        """Embedded points."""
+        return self.points.embed(self.base, rows) @ self.scale
+
+    def pull(self, left: np.ndarray, right: np.ndarray, S: np.ndarray) -> np.ndarray:
+        """``(V S)'(V S)``."""
+        self._S = S
+        self._V = self.points.differences(left, right)
+        self._products = (self._V @ self._V.T).toarray()
+        return S.T @ self._products @ S
+
+    def move(self, inner: np.ndarray, tail: np.ndarray) -> None:
+        """``F inner + V S tail``."""
+        self.scale = self.scale @ inner
+        change = self._S @ dgesv(self.scale.T, tail.T)[2].T
+        mixed = self._on_base().T @ change
+        self._base_gram += mixed + mixed.T + change.T @ self._products @ change
+        self._base_cross += self._on_start().T @ change
+        self._add(change)
+        moved = plus_identity(inner, -1.0)
+        self._drift += float(np.sqrt(np.vdot(moved, moved)))
+        if self._drift > MOST_DRIFT:
+            self._multiply_out()
+
+    def _on_base(self) -> np.ndarray:
+        """``V' base``."""
+        return self._V @ self.base
+
+    def _on_start(self) -> np.ndarray:
+        """``V' start``."""
+        return self._V @ self.start
+
+    def _add(self, change: np.ndarray) -> None:
+        from ...._engine.kernels.factors import add_sparse_product
+
+        add_sparse_product(self._V.indptr, self._V.indices, self._V.data, change, self.base)
+
+
+class ProductTable(NamedTuple):
+    """All inner products of points, and the points embedded by the first factor."""
+
+    products: np.ndarray
+    started: np.ndarray
+
+    @classmethod
+    def of(cls, points: Points, start: np.ndarray) -> ProductTable:
+        """In blocks of rows, so that a sparse matrix needs no more memory than the table."""
+        products = np.empty((points.n, points.n), dtype=points.matrix.dtype)
+        for part in points.blocks:
+            rows = points.matrix[part] @ points.matrix.T
+            products[part] = rows.toarray() if points.is_sparse else rows
+        return cls(products, points.embed(start))
+
+
+class GramFactor(ScaledFactor):
+    """A factor ``(F0 + X' weights) scale`` whose steps never look at the features.
+
+    All inner products of points are at hand, so the embedded points follow at O(N m (r + m)) a step
+    whatever d.
+    """
+
+    def __init__(
+        self, points: Points, F: np.ndarray, start: np.ndarray, table: ProductTable, crew: Crew
+    ) -> None:
+        super().__init__(points, F, start)
+        self.products, self._started, self.crew = table.products, table.started, crew
+        self.weights = np.zeros((points.n, F.shape[1]))
+        self._embedded_base = points.embed(F)
+        self.embedded = self._embedded_base.copy()
+
+    def _multiply_out(self) -> None:
+        self.weights = self.weights @ self.scale
+        self._embedded_base[:] = self.embedded
+        super()._multiply_out()
+
+    @property
+    def matrix(self) -> np.ndarray:
+        """The factor itself."""
+        return (self.base + self.points.matrix.T @ self.weights) @ self.scale
+
+    def rows(self, rows: np.ndarray) -> np.ndarray:
+        """Embedded points."""
+        return self.embedded[rows]
+
+    def pull(self, left: np.ndarray, right: np.ndarray, S: np.ndarray) -> np.ndarray:
+        """``(V S)'(V S)``."""
+        from ...._engine.kernels.factors import difference_products
+
+        self._left, self._right, self._S = left, right, S
+        self._products = difference_products(self.products, left, right)
+        return S.T @ self._products @ S
+
+    def _on_base(self) -> np.ndarray:
+        return self._embedded_base[self._left] - self._embedded_base[self._right]
+
+    def _on_start(self) -> np.ndarray:
+        return self._started[self._left] - self._started[self._right]
+
+    def _add(self, change: np.ndarray) -> None:
+        from ...._engine.kernels.factors import add_rows, subtract_rows
+
+        left, right = self._left, self._right
+        add_rows(left, right, change, self.weights)
+        dtype = self.embedded.dtype
+        change, scale = change.astype(dtype), self.scale.astype(dtype)
+
+        def work(part: slice) -> None:
+            base = self._embedded_base[part]
+            differences = np.empty((left.size, len(base)), dtype=dtype)
+            subtract_rows(self.products[:, part], left, right, differences)
+            base += differences.T @ change
+            np.matmul(base, scale, out=self.embedded[part])
+
+        flops = 2.0 * self.embedded.size * (left.size + len(scale))
+        self.crew.each(work, self.points.blocks, flops)

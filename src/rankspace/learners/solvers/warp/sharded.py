@@ -1,0 +1,79 @@
+"""Descent on shards of the queries at once, from one factor, with the mean of what they reach.
+
+A factor F of ``W = F F'`` is only known up to a rotation of its columns, so the mean of two factors
+may be near zero where both are right. Each is therefore turned towards the factor that all came
+from, by the rotation that brings it nearest (orthogonal Procrustes), before the mean is taken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+
+from ...._engine.parallel import current
+from ....relevance.relevance import Relevance
+from .descent import Descent, Options, Progress, Tally
+from .factors import Points
+from .sampling import sampling_of
+
+SEEDS = 7919  # between those of two shards
+
+
+def turned(F: np.ndarray, towards: np.ndarray) -> np.ndarray:
+    """F with its columns rotated so that it is nearest to another factor."""
+    U, _, Vt = np.linalg.svd(F.T @ towards)
+    return F @ (U @ Vt)
+
+
+class ShardStep:
+    """A stretch of descent on one shard of the queries."""
+
+    def __init__(self, descents: list[Descent]) -> None:
+        self.descents = descents
+
+    def local_step(self, shard: int, state: tuple[dict[str, Any], int]) -> tuple[Any, ...]:
+        """The factor it reaches, turned, and what it has seen."""
+        fields, n_triplets = state
+        progress = Progress(**fields)
+        tally = self.descents[shard].run(progress, n_triplets)
+        seen = np.array([tally.loss, tally.draws, tally.violators, tally.length])
+        moved = np.array([progress.distance, progress.squares, progress.draws])
+        return turned(progress.F, fields["F"]), moved, seen
+
+
+class ShardedDescent:
+    """Goes on from a `Progress` as `Descent` does, on several shards at once."""
+
+    def __init__(self, step: ShardStep, batch_size: int) -> None:
+        self.step, self.batch_size = step, batch_size
+
+    @classmethod
+    def of(
+        cls, points: Points, relevance: Relevance, n_shards: int, options: Options, law: Any
+    ) -> ShardedDescent:
+        """Deal queries out to shards in turn; ``law`` are weights, gamma and seed of triplets."""
+        weights, gamma, seed = law
+        n_shards = min(n_shards, relevance.n_queries)
+        own = replace(options, max_memory=max(1, options.max_memory // n_shards))
+        descents = []
+        for shard in range(n_shards):
+            queries = np.arange(shard, relevance.n_queries, n_shards)
+            part = relevance.take_queries(queries)
+            mine = points._replace(query_rows=points.query_rows[queries])
+            law_here = sampling_of(part, weights, gamma, seed + SEEDS * shard)
+            descents.append(Descent(mine, law_here, own))
+        return cls(ShardStep(descents), options.batch_size)
+
+    def run(self, progress: Progress, n_triplets: int) -> Tally:
+        """Draw so many triplets in all, in whole batches for each shard, and take the mean."""
+        n, size = len(self.step.descents), self.batch_size
+        each = -(-n_triplets // (n * size)) * size
+        fields = {**asdict(progress), "n_triplets": progress.n_triplets // n}
+        F, moved, seen = current().total(self.step, range(n), (fields, each))
+        progress.F = F / n
+        progress.distance, progress.squares, progress.draws = (moved / n).tolist()
+        progress.n_triplets += n * each
+        loss, draws, violators, length = seen.tolist()
+        return Tally(loss, int(draws), int(violators), length / n, f"{n} shards")

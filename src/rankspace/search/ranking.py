@@ -1,0 +1,250 @@
+"""Ordered lists of items, one for each query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..relevance.rows import check_ids, number_by_appearance
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """Items and distances of many queries, nearest first.
+
+    Smaller is nearer, also for similarities, whose distance is minus the similarity. Items at
+    equal distance stand in the order of their index.
+
+    Parameters
+    ----------
+    indptr : ndarray of shape (n_queries + 1,)
+        The list of query ``q`` is ``items[indptr[q]:indptr[q + 1]]``.
+    items : ndarray of int
+        Rows of ``X``.
+    distances : ndarray of float
+        Never decreasing within a list.
+    n_items : int
+        Number of rows of ``X``.
+    query_ids, item_ids : ndarray of str, optional
+        Names of the queries and of the rows of ``X``.
+
+    Examples
+    --------
+    >>> from rankspace import Ranking
+    >>> ranking = Ranking.from_distances([[0.3, 0.1, 0.2], [0.5, 0.5, 0.1]])
+    >>> items, distances = ranking[1]
+    >>> items
+    array([2, 0, 1])
+    """
+
+    indptr: np.ndarray
+    items: np.ndarray
+    distances: np.ndarray
+    n_items: int
+    query_ids: Any = None
+    item_ids: Any = None
+
+    def __post_init__(self) -> None:
+        indptr = self.indptr
+        if (
+            indptr.size < 1
+            or indptr[0] != 0
+            or indptr[-1] != self.items.size
+            or (np.diff(indptr) < 0).any()
+        ):
+            raise ValueError(
+                f"indptr must rise from 0 to the number of items, {self.items.size}: got "
+                f"{indptr.tolist() if indptr.size < 10 else indptr}."
+            )
+        object.__setattr__(
+            self, "query_ids", check_ids(self.query_ids, self.n_queries, "query_ids")
+        )
+        object.__setattr__(self, "item_ids", check_ids(self.item_ids, self.n_items, "item_ids"))
+        if self.items.shape != self.distances.shape or self.items.ndim != 1:
+            raise ValueError(
+                f"items and distances must be 1-d and of one length: got shapes "
+                f"{self.items.shape} and {self.distances.shape}."
+            )
+        if self.items.size and not 0 <= self.items.min() <= self.items.max() < self.n_items:
+            raise ValueError(f"items must lie from 0 to {self.n_items - 1}.")
+        if np.isnan(self.distances).any():
+            raise ValueError("distances must not be NaN.")
+        step = self.distances[1:] < self.distances[:-1]
+        starts = self.indptr[(self.indptr > 0) & (self.indptr < self.items.size)]
+        step[starts - 1] = False
+        if step.any():
+            raise ValueError("distances must not decrease within a list: sort them first.")
+
+    @classmethod
+    def from_distances(
+        cls, distances: Any, *, query_ids: Any = None, item_ids: Any = None
+    ) -> Ranking:
+        """Rank all items by a matrix of distances.
+
+        Parameters
+        ----------
+        distances : array-like of shape (n_queries, n_items)
+            Smaller is nearer; infinity keeps an item out of the list.
+        query_ids, item_ids : array-like of str, optional
+            Names.
+
+        Returns
+        -------
+        Ranking
+        """
+        table = np.asarray(distances, dtype=float)
+        if table.ndim != 2:
+            raise ValueError(f"distances must be a matrix: got shape {table.shape}.")
+        if np.isnan(table).any():
+            raise ValueError("distances must not be NaN.")
+        order = np.argsort(table, axis=1, kind="stable")
+        table = np.take_along_axis(table, order, axis=1)
+        listed = table < np.inf
+        indptr = np.concatenate(([0], np.cumsum(listed.sum(axis=1))))
+        n_items = order.shape[1]
+        return cls(indptr, order[listed], table[listed], n_items, query_ids, item_ids)
+
+    @classmethod
+    def from_groups(cls, distances: Any, qid: Any, *, item_ids: Any = None) -> Ranking:
+        """Rank the candidate rows of each query among themselves.
+
+        Parameters
+        ----------
+        distances : array-like of shape (n_items,)
+            Distance of each row from its query; pass minus the scores of a model that scores.
+        qid : array-like of shape (n_items,)
+            The query of each row. Queries are numbered by first appearance.
+        item_ids : array-like of str, optional
+            Names of the rows.
+
+        Returns
+        -------
+        Ranking
+
+        Examples
+        --------
+        >>> from rankspace import Ranking
+        >>> Ranking.from_groups([0.9, 0.1, 0.5], qid=["a", "a", "b"]).items
+        array([1, 0, 2])
+        """
+        values = np.asarray(distances, dtype=float)
+        codes, names = number_by_appearance(qid)
+        if values.shape != codes.shape or values.ndim != 1:
+            raise ValueError(
+                f"distances and qid must be 1-d and of one length: got shapes {values.shape} and "
+                f"{np.shape(qid)}."
+            )
+        order = np.lexsort((values, codes))
+        indptr = np.concatenate(([0], np.cumsum(np.bincount(codes))))
+        return cls(indptr, order, values[order], values.size, names, item_ids)
+
+    @classmethod
+    def from_run(cls, run: Mapping[str, Mapping[str, float]]) -> Ranking:
+        """Rank by the scores of a run, as retrieval tools exchange them.
+
+        Parameters
+        ----------
+        run : mapping {query: {item: score}}
+            A larger score is better. Items of equal score are ordered by name.
+
+        Returns
+        -------
+        Ranking
+        """
+        names = sorted({str(item) for row in run.values() for item in row})
+        number = {name: i for i, name in enumerate(names)}
+        lists = []
+        for row in run.values():
+            items = np.array([number[str(item)] for item in row], dtype=np.int64)
+            scores = np.array(list(row.values()), dtype=float)
+            order = np.lexsort((items, -scores))
+            lists.append((items[order], -scores[order]))
+        return cls.from_pairs(
+            lists, len(names), query_ids=[str(query) for query in run], item_ids=names
+        )
+
+    @classmethod
+    def from_pairs(
+        cls, lists: list[tuple[np.ndarray, np.ndarray]], n_items: int, *, query_ids: Any = None,
+        item_ids: Any = None,
+    ) -> Ranking:  # fmt: skip
+        """Join ready lists of (items, distances), one a query."""
+        indptr = np.concatenate(
+            ([0], np.cumsum([items.size for items, _ in lists], dtype=np.int64))
+        )
+        items = np.concatenate([np.zeros(0, np.int64), *(items for items, _ in lists)])
+        distances = np.concatenate([np.zeros(0), *(distances for _, distances in lists)])
+        return cls(indptr, items, distances, n_items, query_ids, item_ids)
+
+    @classmethod
+    def join(cls, blocks: Sequence[Ranking]) -> Ranking:
+        """Put blocks of queries over the same items one after another."""
+        lengths = np.concatenate([np.diff(block.indptr) for block in blocks])
+        names = [block.query_ids for block in blocks if block.query_ids is not None]
+        first = blocks[0]
+        if any(b.n_items != first.n_items or not _same(b.item_ids, first.item_ids) for b in blocks):
+            raise ValueError("blocks must rank the same items.")
+        if names and len(names) < len(blocks):
+            raise ValueError("blocks must all have names of queries, or none.")
+        return cls(
+            np.concatenate(([0], np.cumsum(lengths))),
+            np.concatenate([block.items for block in blocks]),
+            np.concatenate([block.distances for block in blocks]),
+            first.n_items,
+            np.concatenate(names) if names else None,
+            first.item_ids,
+        )
+
+    @property
+    def n_queries(self) -> int:
+        """Number of lists."""
+        return self.indptr.size - 1
+
+    def __len__(self) -> int:
+        return self.n_queries
+
+    def __getitem__(self, query: int) -> tuple[np.ndarray, np.ndarray]:
+        """Items and distances of one query."""
+        query = range(self.n_queries)[query]
+        part = slice(self.indptr[query], self.indptr[query + 1])
+        return self.items[part], self.distances[part]
+
+    def __iter__(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        return (self[query] for query in range(self.n_queries))
+
+    def ids(self, query: int) -> list[str]:
+        """Names of the items listed for one query, or their numbers as text."""
+        items, _ = self[query]
+        return [str(i) for i in (items if self.item_ids is None else self.item_ids[items])]
+
+    def query_id(self, query: int) -> str:
+        """Name of a query, or its number as text."""
+        return str(query if self.query_ids is None else self.query_ids[query])
+
+    def top(self, k: int) -> Ranking:
+        """Cut every list after ``k`` items."""
+        if k < 0:
+            raise ValueError(f"k must not be negative: got {k}.")
+        lengths = np.minimum(np.diff(self.indptr), k)
+        indptr = np.concatenate(([0], np.cumsum(lengths)))
+        at = np.repeat(self.indptr[:-1] - indptr[:-1], lengths) + np.arange(indptr[-1])
+        return Ranking(
+            indptr, self.items[at], self.distances[at], self.n_items, self.query_ids, self.item_ids
+        )
+
+    def to_run(self) -> dict[str, dict[str, float]]:
+        """Scores (minus the distances) by name: ``{query: {item: score}}``."""
+        return {
+            self.query_id(q): dict(zip(self.ids(q), (-self[q][1]).tolist(), strict=True))
+            for q in range(self.n_queries)
+        }
+
+    def __repr__(self) -> str:
+        return f"Ranking({self.n_queries} queries, {self.items.size} entries, {self.n_items} items)"
+
+
+def _same(a: np.ndarray | None, b: np.ndarray | None) -> bool:
+    return a is b or (a is not None and b is not None and np.array_equal(a, b))
