@@ -8,8 +8,9 @@ cd "$(dirname "$0")/.."
 # scikit-learn 1.6 hands pytest a generator, which pytest 9 refuses.
 OLDEST="numpy==2.0.* scipy==1.13.* scikit-learn==1.6.0 numba==0.60.* safetensors==0.4.3 pytest<9"
 TESTS=("$@")
-[ ${#TESTS[@]} -gt 0 ] || TESTS=(tests/test_base.py tests/test_relevance.py tests/test_measures.py
-    tests/test_search.py tests/test_metric.py tests/test_imports.py tests/test_oracles.py)
+[ ${#TESTS[@]} -gt 0 ] || TESTS=(tests/learners/test_base.py tests/relevance tests/evaluation/test_measures.py
+    tests/search/test_index.py tests/metrics/test_embedding.py tests/test_imports.py
+    tests/engine/test_oracles.py)
 make --no-print-directory dist/.built
 wheel=$(echo dist/*.whl)
 

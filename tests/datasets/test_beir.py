@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rankspace.datasets import read_beir
-from test_vector_files import write_vectors
+from vector_writers import write_vectors
 
 DOCUMENTS = [
     {"_id": "d1", "title": "One", "text": "first"},

@@ -10,26 +10,9 @@ import safetensors.numpy
 from rankspace._engine.vector_files import SUFFIXES, read_names
 from rankspace._engine.vectors import VectorBlocks, read_vectors
 from rankspace.cli.main import main
+from vector_writers import write_table, write_vectors
 
 KINDS = [kind.removeprefix(".") for kind in SUFFIXES]
-
-
-def write_vectors(path, vectors, names=None):
-    """Write a matrix, and names beside it where the kind of file can keep them."""
-    if path.suffix == ".npy":
-        np.save(path, vectors)
-    elif path.suffix == ".npz":
-        np.savez(path, vectors=vectors, **({} if names is None else {"ids": np.array(names)}))
-    elif path.suffix == ".safetensors":
-        safetensors.numpy.save_file({"embedding": np.ascontiguousarray(vectors)}, path)
-    else:
-        write_table(path, {**({} if names is None else {"_id": names}), "v": list(vectors)})
-
-
-def write_table(path, columns):
-    pa = pytest.importorskip("pyarrow", reason="parquet files need pyarrow")
-    pq = pytest.importorskip("pyarrow.parquet")
-    pq.write_table(pa.table(columns), path)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from parca_reference import log_ratio, slopes
 from rankspace import Relevance
 from rankspace.learners.solvers.smooth import pair_ratio
 from rankspace.learners.solvers.smooth.components import (
@@ -27,6 +26,7 @@ from rankspace.learners.solvers.smooth.pair_ratio import PairRatio
 from rankspace.learners.solvers.smooth.validation import folds, ranking_errors, try_setting
 from rankspace.learners.solvers.warp.factors import Points
 from rankspace.relevance.splits import Split
+from reference.parca import log_ratio, slopes
 
 
 def lists_of(kind, rng):

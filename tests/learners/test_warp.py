@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import frml_reference as reference
 from rankspace import Relevance
 from rankspace._engine.kernels.warp import (
     draw_candidates,
@@ -23,6 +22,7 @@ from rankspace.learners.solvers.warp.embeddings import AllItems
 from rankspace.learners.solvers.warp.factors import DenseFactor, Points
 from rankspace.learners.solvers.warp.riemannian import DAMPING, relative_change, retract
 from rankspace.learners.solvers.warp.sampling import nearest_positives, rank_weights, sampling_of
+from reference import frml as reference
 
 seeds = st.integers(0, 2**32)
 

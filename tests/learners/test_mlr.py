@@ -46,7 +46,7 @@ def fit(model, X, y):
 @pytest.mark.parametrize("seed", range(2))
 def test_optimum_is_that_of_an_independent_solver(measure, seed):
     cp = pytest.importorskip("cvxpy", reason="cvxpy is not installed")
-    import mlr_reference as reference
+    from reference import mlr as reference
 
     X, y = small_problem(seed)
     C = [30.0, 300.0][seed % 2]
@@ -63,7 +63,7 @@ def test_optimum_is_that_of_an_independent_solver(measure, seed):
 @pytest.mark.parametrize("variant", ["diagonal", "frobenius", "prior", "groups"])
 def test_variants_against_an_independent_solver(variant, seed):
     cp = pytest.importorskip("cvxpy", reason="cvxpy is not installed")
-    import mlr_reference as reference
+    from reference import mlr as reference
 
     X, y = small_problem(seed)
     d, C = X.shape[1], 100.0

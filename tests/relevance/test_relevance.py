@@ -18,7 +18,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import indexable
 
 from rankspace import Relevance
-from reference import dense, whole
+from reference.rankings import dense, whole
 
 NAN, OUT = math.nan, -math.inf  # unjudged, no candidate of the query
 GRADES = [NAN, -1.0, 0.0, 0.5, 1.0, 2.0]

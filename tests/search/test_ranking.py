@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankspace import Ranking, Relevance, evaluate
-from reference import whole
+from reference.rankings import whole
 
 INF = math.inf
 

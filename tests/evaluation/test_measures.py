@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankspace import Ranking, Relevance, evaluate, knn_error
-from reference import (
+from reference.rankings import (
     MEASURES,
     NEED_ALL,
     lists_everything,

@@ -51,7 +51,7 @@ def test_oasis_is_its_formula(C, rng):
 
 def test_loreta_steps_against_the_gradient_of_its_loss(rng):
     """A short step along V C V' changes W by minus the step times its tangent part."""
-    import frml_reference as reference
+    from reference import frml as reference
 
     F, q, w = rng.normal(size=(5, 2)), rng.normal(size=(3, 5)), rng.normal(size=(3, 5))
     gradient = -sum(np.outer(a, b) + np.outer(b, a) for a, b in zip(q, w, strict=True)) / 2

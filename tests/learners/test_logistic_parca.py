@@ -12,11 +12,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from parca_reference import entropy, log_ratio, slopes
 from rankspace import LogisticPARCA, Relevance
 from rankspace.learners.solvers.smooth.components import MapLoss
 from rankspace.learners.solvers.smooth.logistic import LogisticLoss, mean_entropy, memberships
 from rankspace.learners.solvers.warp.factors import Points
+from reference.parca import entropy, log_ratio, slopes
 
 QUICK = {"beta": 0.1, "random_state": 0}
 

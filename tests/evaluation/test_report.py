@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.stats import permutation_test
 
 from rankspace import Ranking, Relevance, Report, compare, evaluate
-from reference import sign_flip_p_value, whole
+from reference.rankings import sign_flip_p_value, whole
 
 NAN = math.nan
 

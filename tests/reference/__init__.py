@@ -1,0 +1,1 @@
+"""Slow, obvious twins of the library, independent of its code."""
