@@ -32,7 +32,7 @@ from distributed import Client, LocalCluster
 
 import rankspace
 from rankspace import MLR, Relevance
-from rankspace._engine.parallel import on
+from rankspace._engine.parallel import use_backend
 from rankspace._engine.parallel.dask import FAN_IN
 from rankspace.learners.solvers.cutting_plane.ranking_loss import RankingLoss
 from rankspace.learners.solvers.scaling import scaled_rows
@@ -61,7 +61,7 @@ def cluster(n_workers: int) -> LocalCluster:
 def fit_seconds(where: Any) -> float:
     n, d, rounds = FIT
     X, y = problem(n, d)
-    with warnings.catch_warnings(), on(where):
+    with warnings.catch_warnings(), use_backend(where):
         warnings.simplefilter("ignore")
         MLR(max_iter=1).fit(X[:500], y[:500])  # kernels are loaded
         begin = time.perf_counter()
@@ -100,7 +100,7 @@ def round_seconds(loss: RankingLoss, d: int, repeats: int) -> float:
 
 def rounds_on(n_workers: int) -> tuple[list[float], float, float]:
     """Seconds of a round of each size, of one that takes no time, and of a byte."""
-    with cluster(n_workers) as workers, Client(workers) as client, on(client):
+    with cluster(n_workers) as workers, Client(workers) as client, use_backend(client):
         client.wait_for_workers(n_workers)
         round_seconds(loss_of(*SIZES[0]), SIZES[0][1], 10)  # kernels are loaded by every worker
         found = [round_seconds(loss_of(n, d), d, 10) for n, d in SIZES]
@@ -161,7 +161,7 @@ def main() -> None:
          *megabytes(n, d)],
     ]  # fmt: skip
     measured = {w: rounds_on(w) for w in (1, 2, 4)}
-    with rankspace.on("threads"):
+    with rankspace.use_backend("threads"):
         here = round_seconds(loss_of(200, 8), 8, 20)
     overhead = float(np.mean([measured[w][1] - here for w in (1, 2)]))
     rows.append(["overhead of a round, Dask", 200, 8, 2, overhead, NONE, NONE, *megabytes(200, 8)])

@@ -20,7 +20,7 @@ import numpy as np
 from _table import best_seconds, publish
 
 from rankspace import Relevance
-from rankspace._engine.parallel.threads import Crew, single_products
+from rankspace._engine.parallel.threads import LazyPool, single_threaded_blas
 from rankspace.learners.solvers.warp.descent import Descent, Options, Progress
 from rankspace.learners.solvers.warp.factors import Points
 from rankspace.learners.solvers.warp.sampling import sampling_of
@@ -61,14 +61,14 @@ def product_seconds(way: str, n: int, d: int, m: int, draws: float, looked: floa
         tall @ small
         pulled @ small
 
-    with single_products():
+    with single_threaded_blas():
         return best_seconds(step, 50)
 
 
 def row(n: int, d: int, m: int, gamma: float, twin: bool = False) -> list[Any]:
     X, relevance = problem(n, d)
     sampling = sampling_of(relevance, "reciprocal", gamma, seed=0)
-    descent = Descent(Points(X, relevance.own_items, n), sampling, Options(batch_size=BATCH))
+    descent = Descent(Points(X, relevance.query_items, n), sampling, Options(batch_size=BATCH))
     F = start_factor(X, m, "pca", 1.0, 0)
     progress = Progress(F, F, multiplier=2.0)
     for _ in range(3):
@@ -82,7 +82,7 @@ def row(n: int, d: int, m: int, gamma: float, twin: bool = False) -> list[Any]:
     seconds = best_seconds(descend, 7) / TIMED
     tally = last[1]
     draws = tally.draws / TIMED
-    space = descent._space(progress, tally.way, Crew())
+    space = descent._space(progress, tally.way, LazyPool())
     looked = float(np.mean(space.draw(sampling, progress.n_triplets, TIMED).draws > n // 64))
     products = product_seconds(tally.way, n, d, m, draws, looked) / BATCH
     faster = twin_seconds(X, relevance, progress, gamma) / seconds if twin else ""

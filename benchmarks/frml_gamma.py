@@ -53,7 +53,7 @@ def rows_of(name: str, parts: Any) -> list[list[Any]]:
 
 
 def main() -> None:
-    FRML(2, max_triplets=100).fit([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 0.0]], [0, 0, 1, 1])
+    FRML(2, n_triplets=100).fit([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 0.0]], [0, 0, 1, 1])
     rows = [*rows_of("digits", digits()), *rows_of("IsoLet", isolet())]
     header = [
         "data", "gamma", "triplets", "draws a triplet", "draws", "of those at gamma 1", "seconds",

@@ -21,7 +21,7 @@ from rankspace import FRML
 from rankspace.datasets import load_digits
 
 OPTIONS: dict[str, Any] = {
-    "n_components": 20, "max_triplets": 60_000, "check_every": 500, "random_state": 0,
+    "n_components": 20, "n_triplets": 60_000, "check_every": 500, "random_state": 0,
 }  # fmt: skip
 SCRIPT = f"""
 import sys

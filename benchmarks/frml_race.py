@@ -23,11 +23,11 @@ TRIPLETS = (3000, 10_000, 30_000, 100_000, 300_000)
 RACERS: dict[str, tuple[Callable[[int], Any], tuple[int, ...]]] = {
     "Euclidean": (lambda effort: Euclidean(), (0,)),
     "FRML": (
-        lambda effort: FRML(30, max_triplets=effort, check_every=3000, random_state=0),
+        lambda effort: FRML(30, n_triplets=effort, check_every=3000, random_state=0),
         TRIPLETS,
     ),
     "FRML, gamma 25": (
-        lambda effort: FRML(30, gamma=25, max_triplets=effort, check_every=3000, random_state=0),
+        lambda effort: FRML(30, gamma=25, n_triplets=effort, check_every=3000, random_state=0),
         TRIPLETS,
     ),
     "LORETA": (lambda effort: LORETA(30, n_triplets=effort, random_state=0), TRIPLETS),

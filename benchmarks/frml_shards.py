@@ -26,7 +26,7 @@ def map_of(n_shards: int, seed: int) -> float:
     X, Q, y, labels = train_test_split(
         dataset.X, dataset.labels, test_size=540, random_state=seed, stratify=dataset.labels
     )
-    model = FRML(16, n_shards=n_shards, max_triplets=40_000, check_every=5000, random_state=seed)
+    model = FRML(16, n_shards=n_shards, n_triplets=40_000, check_every=5000, random_state=seed)
     relevance = Relevance.from_labels(y, query_labels=labels)
     blocks = Index(X, model.fit(X, y).metric_).blocks(Q)
     return evaluate(blocks, relevance, "map").means["map"]

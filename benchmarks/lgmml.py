@@ -144,7 +144,7 @@ def fit_xgboost(fold: Fold, setting: dict[str, Any], seed: int) -> Callable[[Par
 
 GRIDS: dict[str, dict[str, list[Any]]] = {
     "LGMML": {
-        "scaling": ["joined", "rank-gauss"], "alpha": [0.03, 0.1, 0.2, 0.5],
+        "scaling": ["joined", "rank-gauss"], "weight_reg": [0.03, 0.1, 0.2, 0.5],
         "kernel": ["rbf", "distance"], "n_metrics": [30, 50, 100], "pooling": [0.2, 0.5, 0.8],
         "n_components": [2, 4, 8],
     },

@@ -16,7 +16,7 @@ import numpy as np
 from _table import publish
 
 from rankspace import LocalMetric
-from rankspace._engine.parallel.threads import single_products
+from rankspace._engine.parallel.threads import single_threaded_blas
 from rankspace.metrics.feature_scaling import FeatureScaling
 
 N, D = 20_000, 136
@@ -63,7 +63,7 @@ def tree_row(X: np.ndarray, n_trees: int) -> list[Any]:
 
 def main() -> None:
     X = np.random.default_rng(0).lognormal(size=(N, D)).astype(np.float32)
-    with single_products():
+    with single_threaded_blas():
         rows = [
             local_row(X, kind, m, r)
             for kind, m, r in [

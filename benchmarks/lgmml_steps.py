@@ -25,8 +25,8 @@ from rankspace.metrics.feature_scaling import FeatureScaling
 PAPER = {"scaling": "l2", "kernel": "paper", "loss": "warp", "pooling": 0.0, "features": False,
          "n_components": 0, "n_directions": 0}  # fmt: skip
 STEPS: list[tuple[str, dict[str, Any]]] = [
-    ("paper's form, equal weights as in the authors' code", {**PAPER, "unseen": "ones"}),
-    ("weights shared over queries, by WARP", {"unseen": "shared"}),
+    ("paper's form, equal weights as in the authors' code", {**PAPER, "new_query_weights": "ones"}),
+    ("weights shared over queries, by WARP", {"new_query_weights": "shared"}),
     ("logistic loss of all pairs, weights of any sign", {"loss": "logistic"}),
     ("normal scores of ranks for features", {"scaling": "rank-gauss"}),
     ("1 - exp(-d^2/2) for d exp(-d)", {"kernel": "rbf"}),
@@ -56,7 +56,7 @@ def feature_scores(folds: list[Fold]) -> float:
         relevance = Relevance.from_groups(fold.train.grades, fold.train.qid)
         lists = Lists.of(relevance.take_queries(relevance.trainable))
         columns = scaling.apply(fold.train.X)[lists.rows]
-        w = logistic_weights(columns, lists, alpha=0.2, k=10, positive=0, max_iter=200)
+        w = logistic_weights(columns, lists, weight_reg=0.2, k=10, positive=0, max_iter=200)
         found.append(fold.test.judge(scaling.apply(fold.test.X) @ w)[2])
     return float(np.concatenate(found).mean())
 

@@ -93,7 +93,7 @@ def weighted(problem: Problem, factors: np.ndarray, anchors: np.ndarray) -> Loca
     spread = H.std(axis=0)
     spread[spread == 0] = np.inf
     columns = np.hstack([(H.mean(axis=0) - H) / spread, problem.Z])
-    w = logistic_weights(columns, problem.lists, alpha=ALPHA, k=K, positive=0, max_iter=200)
+    w = logistic_weights(columns, problem.lists, weight_reg=ALPHA, k=K, positive=0, max_iter=200)
     return empty._replace(weights=w[:m] / spread, linear=w[m:])
 
 
@@ -205,7 +205,7 @@ def boosted(fold: Fold, problem: Problem, rounds: int = 50, rate: float = 0.3) -
     Z, rng = problem.Z, np.random.default_rng(0)
     shared = Shared.of(problem)
     points = shared.points
-    linear = logistic_weights(Z, problem.lists, alpha=ALPHA, k=K, positive=0, max_iter=200)
+    linear = logistic_weights(Z, problem.lists, weight_reg=ALPHA, k=K, positive=0, max_iter=200)
     scores = Z @ linear
     kept: list[tuple[np.ndarray, np.ndarray, float]] = []
     for _ in range(rounds):

@@ -18,7 +18,7 @@ from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
 
 from rankspace import MLR, Relevance
-from rankspace._engine.parallel.threads import in_threads
+from rankspace._engine.parallel.threads import thread_map
 from rankspace.datasets import fetch_isolet
 from rankspace.learners.solvers.cutting_plane.admm import PlaneProblem
 from rankspace.learners.solvers.cutting_plane.ranking_loss import RankingLoss, Sums
@@ -47,7 +47,7 @@ class BareRound(RankingLoss):
     def run(self, components: np.ndarray) -> None:
         items, queries = self.X @ components.T, self.Q @ components.T
         blocks = self.blocks(self.queries)
-        list(in_threads(lambda b: self.bare_step(b, items, queries), blocks, ahead=8))
+        list(thread_map(lambda b: self.bare_step(b, items, queries), blocks, depth=8))
 
 
 def round_row(X: np.ndarray, y: np.ndarray, measure: str) -> list[Any]:

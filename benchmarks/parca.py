@@ -22,7 +22,7 @@ import scipy.sparse
 from _table import best_seconds, publish
 
 from rankspace import Relevance
-from rankspace._engine.parallel.threads import in_threads
+from rankspace._engine.parallel.threads import thread_map
 from rankspace.learners.solvers.smooth.components import MapLoss
 from rankspace.learners.solvers.warp.factors import Points
 
@@ -42,7 +42,7 @@ def data(n: int, d: int, sparse: bool) -> tuple[Any, np.ndarray, np.ndarray]:
 def ours(n: int, d: int, sparse: bool) -> Callable[[], Any]:
     X, y, A = data(n, d, sparse)
     relevance = Relevance.from_labels(y)
-    loss = MapLoss(Points(X, relevance.own_items, n), relevance)
+    loss = MapLoss(Points(X, relevance.query_items, n), relevance)
     return lambda: loss.value_and_gradient(A)
 
 
@@ -67,7 +67,7 @@ def least(n: int, d: int, sparse: bool) -> Callable[[], Any]:
 
     def call() -> None:
         X.T @ (X @ A.T)
-        list(in_threads(some, [-(-n // size // 16)] * 16, ahead=8))
+        list(thread_map(some, [-(-n // size // 16)] * 16, depth=8))
 
     return call
 

@@ -57,7 +57,7 @@ def measure(folder: Path, name: str, n: int, solver: str, batch_size: int) -> No
     )
     X, y = np.array(X[:n]), np.array(y[:n])
     start = time.process_time()
-    model = PARCA(ridge=RIDGE, solver=solver, batch_size=batch_size, random_state=0).fit(X, y)
+    model = PARCA(reg=RIDGE, solver=solver, batch_size=batch_size, random_state=0).fit(X, y)
     seconds = time.process_time() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
     relevance = Relevance.from_labels(y, query_labels=wanted)

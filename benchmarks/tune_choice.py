@@ -20,7 +20,7 @@ from rankspace.relevance.splits import Split, hold_out
 from rankspace.tuning.trials import seen_queries
 
 MEASURE = "ndcg-linear@10"
-SIDES = ("each", "query", "both")
+SIDES = ("separate", "query", "shared")
 
 
 def drawn(name: str, n: int, seed: int) -> Split:
@@ -37,7 +37,7 @@ def drawn(name: str, n: int, seed: int) -> Split:
 def gains(split: Split, seed: int) -> tuple[np.ndarray, bool]:
     """Of tune and of each map: the gain of all held-out queries, and of those with new items."""
     tuned = tune(split.X, split.relevance, queries=split.queries, random_state=seed)
-    maps = [ListwiseMap(side=side, gain="linear") for side in SIDES]
+    maps = [ListwiseMap(sides=side, gain="linear") for side in SIDES]
     fitted = [model.fit(split.X, split.relevance, queries=split.queries) for model in maps]
     new = ~seen_queries([split], [np.arange(len(split.points))], len(split.points))
     values = [

@@ -45,7 +45,7 @@ for ratio in ratios:
             digits.X, digits.labels, train_size=ratio, test_size=500, random_state=seed
         )
         relevance = Relevance.from_labels(y, query_labels=wanted)
-        learned = PARCA(ridge=0.003, random_state=0).fit(X, y).metric_
+        learned = PARCA(reg=0.003, random_state=0).fit(X, y).metric_
         for name, metric in (("PCA", LinearMetric(PCA(2).fit(X).components_)), ("PARCA", learned)):
             report = evaluate(metric.rank(Q, X), relevance, "ranking-error")
             rows[name].append(report.means["ranking-error"])

@@ -27,8 +27,8 @@ from rankspace import (
     LogisticPARCA,
     RobustMLR,
     evaluate,
-    on,
     tune,
+    use_backend,
 )
 from rankspace.datasets import load_scifact_sample
 from rankspace.export import to_npy
@@ -43,7 +43,7 @@ def linear_learners():
     wine, cultivar = load_wine(return_X_y=True)
     return {
         "mlr": MLR(C=100.0, measure="ndcg").fit(scale(wine), cultivar),
-        "frml": FRML(5, max_triplets=20_000, random_state=0).fit(digits, classes[:300]),
+        "frml": FRML(5, n_triplets=20_000, random_state=0).fit(digits, classes[:300]),
         "parca": PARCA(2, random_state=0).fit(scale(iris), species),
         "gmml": GMML().fit(scale(wine), cultivar),
         "listwise": ListwiseMap().fit(scale(wine), cultivar),
@@ -93,7 +93,7 @@ def arrays(folder):
 
 
 def compute(folder):
-    with threadpool_limits(1), on("serial"):
+    with threadpool_limits(1), use_backend("serial"):
         return arrays(folder)
 
 

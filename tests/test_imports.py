@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,11 @@ def test_rooms_import_from_rooms_below(module):
         other = name.split(".")[0]
         if other and other != room:
             assert LAYER_OF[other] < LAYER_OF[room], f"{module} imports {name}"
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    graph = {module: set(imported_modules(module)) - {"", module} for module in FILES if module}
+    tuple(TopologicalSorter(graph).static_order())
 
 
 def run(code):

@@ -57,21 +57,21 @@ def test_fit_a_data_set(capsys):
 def test_fit_passes_any_parameter(capsys):
     found = json.loads(
         answer(
-            capsys, "fit", "wine", "--components", "2", "--set", "max_triplets=2000",
+            capsys, "fit", "wine", "--components", "2", "--set", "n_triplets=2000",
             "--set", "init=random", "--seed", "3", "--json", "--output", "m",
         )
     )  # fmt: skip
     assert found["method"] == "FRML"
-    assert found["parameters"]["max_triplets"] == 2000
+    assert found["parameters"]["n_triplets"] == 2000
     wine = load_wine()
-    model = FRML(2, max_triplets=2000, init="random", random_state=3).fit(wine.X, wine.labels)
+    model = FRML(2, n_triplets=2000, init="random", random_state=3).fit(wine.X, wine.labels)
     np.testing.assert_allclose(load_metric("m").components, model.components_)
 
 
 @pytest.mark.parametrize("named", [True, False])
 def test_fit_vectors_and_judgments(collection, capsys, named):
     words = ["fit", "X.npy", "--queries", "Q.npy", "--method", "listwise", "--output", "m"]
-    words += ["--set", "pull=0.003"]
+    words += ["--set", "reg=0.003"]
     if named:
         words += ["--qrels", "named", "--ids", "ids", "--query-ids", "query-ids"]
     else:
@@ -96,7 +96,7 @@ def test_fit_may_drop_judgments_of_unknown_items(collection, capsys):
 def test_fit_queries_only(collection, capsys):
     answer(
         capsys, "fit", "X.npy", "--queries", "Q.npy", "--qrels", "qrels", "--method", "listwise",
-        "--set", "side=query", "--output", "m",
+        "--set", "sides=query", "--output", "m",
     )  # fmt: skip
     assert isinstance(load_metric("m"), BilinearMetric)
 
@@ -148,7 +148,9 @@ def test_fit_refuses(capsys, words, message):
 
 @pytest.mark.parametrize("side", ["items", "queries"])
 def test_transform_in_blocks(rng, capsys, side):
-    metric = BilinearMetric(rng.normal(size=(3, 5)), rng.normal(size=(3, 5)), offset=[1, 2, 3])
+    metric = BilinearMetric(
+        rng.normal(size=(3, 5)), rng.normal(size=(3, 5)), query_offset=[1, 2, 3]
+    )
     metric.save("m")
     X = rng.normal(size=(100, 5))
     np.save("X.npy", X)

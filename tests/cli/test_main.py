@@ -57,7 +57,7 @@ def test_evaluate(capsys):
 @pytest.mark.usefixtures("files")
 def test_rules_of_judging(capsys):
     words = ("evaluate", "run", "qrels", "--measures", "p@1 map")
-    strict = answer(capsys, *words, "--relevant-from", "2")
+    strict = answer(capsys, *words, "--min-relevant-grade", "2")
     assert "1 of 2 queries left out" in strict
     ignoring = answer(capsys, *words, "--unjudged", "ignore")
     assert "p@1      1.0000" in ignoring
@@ -126,7 +126,7 @@ def test_rank_a_folder_in_the_form_of_beir(files, capsys):
 
 
 def test_demo_prints_tables_and_writes_a_page(files, capsys, monkeypatch):
-    one = [Candidate("one map", lambda: ListwiseMap(0.03, side="query", max_iter=5))]
+    one = [Candidate("one map", lambda: ListwiseMap(0.03, sides="query", max_iter=5))]
     monkeypatch.setattr("rankspace.tuning.tuner.candidates", lambda *sizes: one)
     text = answer(capsys, "demo", "--output", "page.html")
     assert "Better beyond chance: one map" in text

@@ -43,7 +43,7 @@ def test_mixture_has_centres_of_each_grade():
 @pytest.mark.parametrize("n_users", [32, 500])
 def test_matching_judges_a_few_pairs(n_users):
     relevance = make_matching(n_users, random_state=0).relevance
-    assert (relevance.own_items == np.arange(n_users)).all()
+    assert (relevance.query_items == np.arange(n_users)).all()
     assert relevance.unjudged == "ignore"
     assert relevance.n_relevant.min() >= 2
     assert relevance.n_relevant.max() <= 4
@@ -98,9 +98,9 @@ def test_two_intervals_share_a_hidden_map_and_few_users_are_queries():
         relevance = dataset.relevance
         assert relevance.n_queries == 30
         assert relevance.n_items == 200
-        assert np.unique(relevance.own_items).size == 30
+        assert np.unique(relevance.query_items).size == 30
         places = (dataset.X @ hidden)[:, 0]
-        for query, own in enumerate(relevance.own_items):
+        for query, own in enumerate(relevance.query_items):
             items, grades = relevance.judged(query)
             assert own not in items
             gaps = abs(places[items] - places[own])

@@ -15,8 +15,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import rankspace
 from rankspace import FRML, GMML, LGMML, MLR, PARCA, Relevance, RobustMLR
-from rankspace._engine.parallel import Threads, Tree, current, shards_of, total_of
-from rankspace._engine.parallel.transport import Parcel, mapped_file
+from rankspace._engine.parallel import Threads, Tree, current_backend, shards_of, total_of
+from rankspace._engine.parallel.transport import Payload, mapped_file
 from rankspace.learners.solvers.warp.sharded import turned
 
 distributed = pytest.importorskip("distributed")
@@ -79,13 +79,13 @@ LEARNERS = {
         measure="map", C=100.0, max_iter=6, batch_size=100, max_memory=1, random_state=0
     ),
     "robust": lambda: RobustMLR(measure="auc", C=100.0, max_iter=6, max_memory=1),
-    "frml": lambda: FRML(3, n_shards=3, max_triplets=3000, check_every=1000, random_state=0),
-    "parca": lambda: PARCA(2, ridge=0.01, init="pca", max_iter=8),
+    "frml": lambda: FRML(3, n_shards=3, n_triplets=3000, check_every=1000, random_state=0),
+    "parca": lambda: PARCA(2, reg=0.01, init="pca", max_iter=8),
 }
 
 
 def components(learner, X, y, where, **options):
-    with warnings.catch_warnings(), rankspace.on(where, **options):
+    with warnings.catch_warnings(), rankspace.use_backend(where, **options):
         warnings.simplefilter("ignore")
         return LEARNERS[learner]().fit(X, y).components_
 
@@ -125,34 +125,34 @@ def test_sum_of_nothing_is_refused():
 
 def test_threads_give_results_in_order():
     class Step:
-        def local_step(self, block, state):
+        def map_block(self, block, state):
             return block + state
 
-    assert list(Threads(3).each(Step(), range(40), 1)) == list(range(1, 41))
-    assert list(Threads(3).each(Step(), range(9), 1, at_once=2)) == list(range(1, 10))
+    assert list(Threads(3).map(Step(), range(40), 1)) == list(range(1, 41))
+    assert list(Threads(3).map(Step(), range(9), 1, max_in_flight=2)) == list(range(1, 10))
 
 
 # ---------------------------------------------------------------------- choosing where
 
 
 def test_on_chooses_for_a_while():
-    with rankspace.on("serial") as backend:
-        assert current() is backend
-        assert backend.n_parts == 1
-    assert current().n is None
+    with rankspace.use_backend("serial") as backend:
+        assert current_backend() is backend
+        assert backend.n_workers == 1
+    assert current_backend().n is None
 
 
 def test_on_says_what_it_takes():
-    with pytest.raises(ValueError, match="address of a scheduler"), rankspace.on("fast"):
+    with pytest.raises(ValueError, match="address of a scheduler"), rankspace.use_backend("fast"):
         pass
-    with pytest.raises(ValueError, match="Dask client"), rankspace.on(3):
+    with pytest.raises(ValueError, match="Dask client"), rankspace.use_backend(3):
         pass
 
 
 def test_no_scheduler_at_the_address(monkeypatch):
     monkeypatch.setattr("rankspace._engine.parallel.dask.CONNECTING", 0.5)
     with pytest.raises(ConnectionError, match="no Dask scheduler answers"):
-        rankspace.on("tcp://127.0.0.1:9").__enter__()
+        rankspace.use_backend("tcp://127.0.0.1:9").__enter__()
 
 
 # ---------------------------------------------------------------------- parcels
@@ -165,7 +165,7 @@ def test_mapped_arrays_travel_as_the_name_of_their_file(tmp_path, rng):
     np.save(tmp_path / "x.npy", X)
     mapped = np.asarray(np.load(tmp_path / "x.npy", mmap_mode="r"))
     part = mapped[100:200]
-    sent = pickle.dumps(Parcel({"part": part, "own": X[:3]}), protocol=5)
+    sent = pickle.dumps(Payload({"part": part, "own": X[:3]}), protocol=5)
     assert len(sent) < 1500
     again = pickle.loads(sent).content
     np.testing.assert_array_equal(again["part"], X[100:200])
@@ -193,7 +193,7 @@ def test_same_answer_with_many_blocks_of_rows(client):
     model = MLR(measure="auc", C=100.0, max_iter=3, batch_size=40, max_memory=4, random_state=0)
     found = []
     for where in ("serial", client):
-        with rankspace.on(where):
+        with rankspace.use_backend(where):
             found.append(model.fit(X, y).components_)
     np.testing.assert_allclose(found[1], found[0], rtol=1e-10, atol=1e-12)
 
@@ -203,7 +203,7 @@ def test_same_answer_from_lists_of_separate_queries(rng, client):
     for model in (GMML(), MLR(measure="auc", C=10.0, max_iter=5, max_memory=1)):
         found = []
         for where in ("serial", client):
-            with rankspace.on(where):
+            with rankspace.use_backend(where):
                 found.append(model.fit(X, relevance, queries=Q).components_)
         np.testing.assert_allclose(found[1], found[0], rtol=1e-10, atol=1e-12)
 
@@ -220,7 +220,7 @@ def test_same_local_metrics(kind, rng, data, client, monkeypatch):
     for where in ("serial", "threads", client):
         monkeypatch.setenv("OMP_NUM_THREADS", "2" if where == "threads" else "1")
         model = LGMML(3, random_state=0)
-        with rankspace.on(where):
+        with rankspace.use_backend(where):
             if kind == "lists":
                 X, grades, qid = lists_of_documents(np.random.default_rng(1))
                 model.set_params(n_metrics=20).fit(X, grades, qid=qid)
@@ -235,7 +235,7 @@ def test_same_local_metrics(kind, rng, data, client, monkeypatch):
 
 
 def local_metrics(X, y, where):
-    with rankspace.on(where):
+    with rankspace.use_backend(where):
         return LGMML(3, random_state=0).fit(X, y).metric_.factors
 
 
@@ -362,7 +362,7 @@ def test_a_scheduler_that_goes_away_leaves_a_checkpoint(
     with distributed.Client(scheduler_file=str(where), timeout=2) as client:
         client.wait_for_workers(1)
         gone = pytest.raises(ConnectionError, match=r"scheduler .* gone.*rounds\.safetensors")
-        with AfterRound(4, scheduler.kill), rankspace.on(client), gone:
+        with AfterRound(4, scheduler.kill), rankspace.use_backend(client), gone:
             model.fit(X, y)
     resumed = model.fit(X, y)
     assert resumed.n_iter_ >= 10
@@ -489,7 +489,7 @@ def test_same_lists_and_scores(k, data, client):
     index = rankspace.Index(X, GMML().fit(X, y).metric_, max_memory=1)
     expected = index.rank(k=k)
     scores = rankspace.evaluate(index.blocks(k=k), relevance, "map ndcg@10")
-    with rankspace.on(client):
+    with rankspace.use_backend(client):
         found = index.rank(k=k)
         again = rankspace.evaluate(index.blocks(k=k), relevance, "map ndcg@10")
     np.testing.assert_array_equal(found.items, expected.items)
@@ -504,7 +504,7 @@ def test_scores_elsewhere_are_matched_by_name(rng, client):
     qrels = {name: {str(number): 1} for number, name in enumerate(reversed(names))}
     relevance = Relevance.from_qrels(qrels, item_ids=map(str, range(200)))
     index = rankspace.Index(X, ids=list(map(str, range(200))), max_memory=1)
-    with rankspace.on(client):
+    with rankspace.use_backend(client):
         found = rankspace.evaluate(index.blocks(Q, query_ids=names), relevance, "mrr")
     expected = rankspace.evaluate(index.blocks(Q, query_ids=names), relevance, "mrr")
     np.testing.assert_array_equal(found.values["mrr"], expected.values["mrr"])
@@ -514,7 +514,10 @@ def test_scores_elsewhere_need_lists(client):
     relevance = Relevance.from_qrels({"p": {"a": 1}}, item_ids=["a", "b"])
     nothing = rankspace.Ranking.from_pairs([], 2, query_ids=[])
     for where in ("serial", client):
-        with rankspace.on(where), pytest.raises(ValueError, match="each of 1 queries: got 0"):
+        with (
+            rankspace.use_backend(where),
+            pytest.raises(ValueError, match="each of 1 queries: got 0"),
+        ):
             rankspace.evaluate(nothing, relevance, "mrr")
 
 
@@ -522,7 +525,7 @@ def test_same_scores_of_given_lists(rng, client, monkeypatch):
     monkeypatch.setattr("rankspace.evaluation.measures.SENT", 16)
     ranking = rankspace.Ranking.from_distances(rng.normal(size=(60, 40)))
     relevance = Relevance.from_lists([[number % 40] for number in range(60)], n_items=40)
-    with rankspace.on(client):
+    with rankspace.use_backend(client):
         found = rankspace.evaluate(ranking, relevance, "mrr ndcg@5")
     expected = rankspace.evaluate(ranking, relevance, "mrr ndcg@5")
     for measure, values in expected.values.items():
@@ -532,7 +535,7 @@ def test_same_scores_of_given_lists(rng, client, monkeypatch):
 def test_same_score_of_a_model(data, client):
     X, y = data
     model = GMML().fit(X, y)
-    with rankspace.on(client):
+    with rankspace.use_backend(client):
         found = model.score(X, y)
     assert found == model.score(X, y)
 
@@ -543,7 +546,7 @@ def test_same_choice_of_tune(rng, client):
     relevance = Relevance.from_lists(near, n_items=200)
     options = {"queries": Q, "methods": ["listwise"], "n_folds": 3, "random_state": 0}
     expected = rankspace.tune(X, relevance, **options)
-    with rankspace.on(client):
+    with rankspace.use_backend(client):
         found = rankspace.tune(X, relevance, **options)
     assert found.report.chosen == expected.report.chosen
     np.testing.assert_allclose(found.metric.components, expected.metric.components, rtol=1e-6)

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from rankspace._engine.parallel import threads as _threads
-from rankspace._engine.parallel.threads import in_threads
+from rankspace._engine.parallel.threads import thread_map
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def in_team():
 
 
 def squares():
-    return list(in_threads(lambda part: part**2, range(10), ahead=2))
+    return list(thread_map(lambda part: part**2, range(10), depth=2))
 
 
 @pytest.mark.usefixtures("three_cores")
@@ -32,7 +32,7 @@ def test_results_come_in_order_from_threads_that_stay():
         return part**2
 
     for _ in range(5):
-        assert list(in_threads(work, range(10), ahead=2)) == [part**2 for part in range(10)]
+        assert list(thread_map(work, range(10), depth=2)) == [part**2 for part in range(10)]
     assert len(names) <= 3
     assert threading.current_thread().name not in names
 
@@ -41,11 +41,11 @@ def test_results_come_in_order_from_threads_that_stay():
 def test_threads_start_none_themselves_and_go_on_after_an_error():
     def nested(part):
         caller = threading.current_thread()
-        return list(in_threads(lambda _: threading.current_thread() is caller, range(3)))
+        return list(thread_map(lambda _: threading.current_thread() is caller, range(3)))
 
-    assert list(in_threads(nested, range(6))) == [[True] * 3] * 6
+    assert list(thread_map(nested, range(6))) == [[True] * 3] * 6
     with pytest.raises(ZeroDivisionError):
-        list(in_threads(lambda part: 1 // part, range(3)))
+        list(thread_map(lambda part: 1 // part, range(3)))
     assert squares() == [part**2 for part in range(10)]
 
 
@@ -54,7 +54,7 @@ def test_after_an_error_nothing_goes_on_and_products_have_their_threads_back():
     ended = []
 
     def work(part):
-        with _threads.single_products():
+        with _threads.single_threaded_blas():
             if part:
                 time.sleep(0.2)
                 ended.append(part)
@@ -64,7 +64,7 @@ def test_after_an_error_nothing_goes_on_and_products_have_their_threads_back():
 
     before = [library["num_threads"] for library in _threads._blas().info()]
     with pytest.raises(ZeroDivisionError):
-        list(in_threads(work, range(3)))
+        list(thread_map(work, range(3)))
     assert sorted(ended) == [1, 2]
     assert [library["num_threads"] for library in _threads._blas().info()] == before
 

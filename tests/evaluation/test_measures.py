@@ -36,21 +36,25 @@ class Problem:
     distances: list
     own: list
     unjudged: str
-    relevant_from: float
+    min_relevant_grade: float
     weights: list
 
     def relevance(self, **options):
         judged = [{i: g for i, g in enumerate(row) if g == g} for row in self.grades]
         return Relevance.from_lists(
             judged, n_items=len(self.grades[0]), query_rows=self.own, unjudged=self.unjudged,
-            relevant_from=self.relevant_from, weights=self.weights, **options,
+            min_relevant_grade=self.min_relevant_grade, weights=self.weights, **options,
         )  # fmt: skip
 
     def ranking(self, **options):
         return Ranking.from_distances(self.distances, **options)
 
     def expected(self, name, ties="index"):
-        rules = {"unjudged": self.unjudged, "relevant_from": self.relevant_from, "ties": ties}
+        rules = {
+            "unjudged": self.unjudged,
+            "min_relevant_grade": self.min_relevant_grade,
+            "ties": ties,
+        }
         rows = zip(self.grades, self.distances, self.own, strict=True)
         return [query_score(name, g, d, own=own, **rules) for g, d, own in rows]
 
@@ -82,7 +86,7 @@ def problems(draw, distances=(0.0, 1.0, 2.0, INF), max_items=5):
         distances=table(distances),
         own=own,
         unjudged=draw(st.sampled_from(["irrelevant", "ignore"])),
-        relevant_from=draw(st.sampled_from([1.0, 2.0])),
+        min_relevant_grade=draw(st.sampled_from([1.0, 2.0])),
         weights=weights,
     )
 
@@ -180,7 +184,7 @@ def test_lists_and_items_are_matched_by_name(problem, ties, data):
         for name in TOP_MEASURES:
             expected = query_score(
                 name, grades, distances, own=own, unjudged=problem.unjudged,
-                relevant_from=problem.relevant_from, ties=ties,
+                min_relevant_grade=problem.min_relevant_grade, ties=ties,
             )  # fmt: skip
             assert report.values[name][q] == pytest.approx(expected, nan_ok=True, abs=1e-12), name
 
@@ -329,7 +333,7 @@ def test_own_items_do_not_count_whether_listed_or_not():
 
 
 def test_graded_measures_take_the_grades_below_relevant_from():
-    ranking, relevance = one_list([1.0, 2.0], relevant_from=2)
+    ranking, relevance = one_list([1.0, 2.0], min_relevant_grade=2)
     report = evaluate(ranking, relevance, "ndcg-linear mrr")
     ideal = 2 + 1 / math.log2(3)
     assert report.means == pytest.approx(
@@ -426,7 +430,7 @@ def test_measures_equal_trec_eval(name, seed):
 @pytest.mark.parametrize("name", ["map", "mrr", "p@5", "r@5"])
 def test_relevant_from_is_the_relevance_level_of_trec_eval(name):
     qrels, run = random_collection(11)
-    relevance = Relevance.from_qrels(qrels, relevant_from=2)
+    relevance = Relevance.from_qrels(qrels, min_relevant_grade=2)
     report = evaluate(Ranking.from_run(run), relevance, name, empty=0)
     expected = trec_eval(qrels, run, TREC[name], level=2)
     np.testing.assert_allclose(report.values[name], expected, rtol=0, atol=1e-9)

@@ -206,7 +206,7 @@ def test_intervals_share_no_user_and_held_out_parts_no_judgment():
     assert not (first.X[:, None, 0] == second.X[None, :, 0]).any()
     kept, held_out = first.held_out(0.25, 0)
     assert held_out.relevance.n_queries == 75
-    assert not np.intersect1d(kept.relevance.own_items, held_out.relevance.own_items).size
+    assert not np.intersect1d(kept.relevance.query_items, held_out.relevance.query_items).size
     events = Interval(first.X, first.relevance, np.arange(500) % 10)
     kept, held_out = events.held_out(0.2, 0)
     assert len(held_out.X) == 100
@@ -359,7 +359,7 @@ def test_a_recipe_against_rank_runs_in_small(monkeypatch, tmp_path):
     kept = ("FRML-AUC", "LORETA", "Euclidean")
     methods = [dict(m) for m in content["methods"] if m["label"] in kept]
     for method in methods[:2]:
-        most = "max_triplets" if method["estimator"] == "FRML" else "n_triplets"
+        most = "n_triplets" if method["estimator"] == "FRML" else "n_triplets"
         method["fixed"] = {**method["fixed"], most: 2000}
     content["methods"] = methods
     small = replace(recipe, content=content, options={**recipe.options, "ranks": [2, 4]})

@@ -8,8 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rankspace import BilinearMetric, Index, LinearMetric, TwoMapMetric
-from rankspace.export import to_faiss, to_frozen, to_npy, to_onnx, to_pgvector, to_qdrant, to_sql
+from rankspace import AsymmetricMetric, BilinearMetric, Index, LinearMetric
+from rankspace.export import (
+    to_faiss,
+    to_npy,
+    to_onnx,
+    to_pgvector,
+    to_qdrant,
+    to_query_side,
+    to_sql,
+)
 
 K = 10
 
@@ -35,11 +43,11 @@ def make_metric(kind):
         return LinearMetric(rng.standard_normal((12, 24)) * np.geomspace(0.1, 3, 24))
     maps, offset = rng.standard_normal((2, 12, 24)), rng.standard_normal(12)
     if kind == "bilinear":
-        return BilinearMetric(*maps, offset=offset)
-    return TwoMapMetric(maps[0], maps[0] + 0.5 * maps[1], offset=offset)
+        return BilinearMetric(*maps, query_offset=offset)
+    return AsymmetricMetric(maps[0], maps[0] + 0.5 * maps[1], query_offset=offset)
 
 
-@pytest.fixture(params=["linear", "bilinear", "two-map"])
+@pytest.fixture(params=["linear", "bilinear", "asymmetric"])
 def metric(request):
     return make_metric(request.param)
 
@@ -106,9 +114,9 @@ def test_npy_keeps_single_precision(tmp_path, stored, written):
 def test_frozen_corpus_ranks_alike(metric, X, Q, tmp_path, offset, in_file):
     X, Q = X + np.float32(offset), Q + np.float32(offset)
     path = tmp_path / "frozen.npy" if in_file else None
-    items, asked = to_frozen(metric, X, path, block_size=999)
+    items, asked = to_query_side(metric, X, path, block_size=999)
     np.testing.assert_array_equal(items[:, :24], X)
-    assert items.shape[1] == 24 + (not metric.inner)
+    assert items.shape[1] == 24 + (not metric.inner_product)
     assert items.dtype == np.float32
     found = by_inner_product(asked.embed_queries(Q.astype(float)), items.astype(float))
     assert_same_lists(found, metric, Q, X)
@@ -119,7 +127,7 @@ def test_frozen_corpus_ranks_alike(metric, X, Q, tmp_path, offset, in_file):
 
 def test_the_column_of_a_frozen_corpus_is_the_formula(X):
     metric = make_metric("linear")
-    items, asked = to_frozen(metric, X[:20].astype(float))
+    items, asked = to_query_side(metric, X[:20].astype(float))
     W = metric.matrix
     np.testing.assert_allclose(items[:, -1], [-x @ W @ x for x in X[:20].astype(float)])
     query = X[30].astype(float)
@@ -136,7 +144,7 @@ def test_faiss_flat_takes_raw_vectors(metric, X, Q, tmp_path):
     assert_same_lists(index.search(Q, K)[1], metric, Q, X)
     stored = faiss.read_index(str(tmp_path / "index.faiss"))
     np.testing.assert_array_equal(stored.search(Q, K)[1], index.search(Q, K)[1])
-    inner = faiss.METRIC_INNER_PRODUCT if metric.inner else faiss.METRIC_L2
+    inner = faiss.METRIC_INNER_PRODUCT if metric.inner_product else faiss.METRIC_L2
     assert stored.metric_type == inner
 
 
@@ -150,7 +158,7 @@ def test_faiss_flat_far_from_the_origin(X, Q):
 def test_more_items_can_be_added_to_faiss(metric, X, Q):
     pytest.importorskip("faiss")
     index = to_faiss(metric, X[:2000])
-    if not metric.alike:
+    if not metric.symmetric:
         index.index.add(metric.embed_items(X[2000:]))
     else:
         index.add(X[2000:])
@@ -193,7 +201,7 @@ def test_onnx_maps_as_the_metric_does(metric, X, tmp_path, side):
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, embed(X), rtol=1e-4, atol=1e-4)
     notes = session.get_modelmeta().custom_metadata_map
-    assert notes["search"] == ("inner product" if metric.inner else "Euclidean distance")
+    assert notes["search"] == ("inner product" if metric.inner_product else "Euclidean distance")
 
 
 def test_lists_of_a_query_that_went_through_onnx(metric, X, Q, tmp_path):
@@ -203,7 +211,7 @@ def test_lists_of_a_query_that_went_through_onnx(metric, X, Q, tmp_path):
     session = runtime.InferenceSession(model, providers=["CPUExecutionProvider"])
     (asked,) = session.run(None, {"vectors": Q})
     items = metric.embed_items(X)
-    if metric.inner:
+    if metric.inner_product:
         found = by_inner_product(asked, items)
     else:
         found = Index(items).rank(asked, K).items.reshape(-1, K)
@@ -369,7 +377,7 @@ def test_a_missing_package_names_the_extra(X, monkeypatch, export, package):
 )
 def test_wrong_vectors_leave_no_file(tmp_path, change, message):
     given = {"metric": make_metric("linear"), "vectors": np.ones((3, 24)), **change}
-    for export in (to_frozen, to_npy, to_faiss, to_sql):
+    for export in (to_query_side, to_npy, to_faiss, to_sql):
         if export is to_faiss:
             pytest.importorskip("faiss")
         with pytest.raises(ValueError, match=message):

@@ -31,7 +31,7 @@ class Weighted(BaseRanker):
     def __init__(self, weight=1.0):
         self.weight = weight
 
-    def _learn(self, X, relevance, queries):
+    def _fit_metric(self, X, relevance, queries):
         scales = np.ones(X.shape[1], dtype=X.dtype)
         scales[0] = self.weight
         return LinearMetric(np.diag(scales))
@@ -40,13 +40,13 @@ class Weighted(BaseRanker):
 class NearBest(BaseRanker):
     """Ranks candidates by their distance from the mean of the relevant training rows."""
 
-    _lists = True
+    _accepts_lists = True
 
     def __init__(self, weight=1.0):
         self.weight = weight
 
-    def _learn(self, X, relevance, queries):
-        best = relevance.items[relevance.grades >= relevance.relevant_from]
+    def _fit_metric(self, X, relevance, queries):
+        best = relevance.items[relevance.grades >= relevance.min_relevant_grade]
         self.best_ = X[best].mean(axis=0)
         return LinearMetric(np.diag(np.r_[self.weight, np.ones(X.shape[1] - 1)]))
 
@@ -57,9 +57,9 @@ class NearBest(BaseRanker):
 class Similarity(BaseRanker):
     """Ranks by inner product."""
 
-    _metric_kind = BilinearMetric
+    _metric_type = BilinearMetric
 
-    def _learn(self, X, relevance, queries):
+    def _fit_metric(self, X, relevance, queries):
         return BilinearMetric(np.eye(X.shape[1]), np.eye(X.shape[1]))
 
 
@@ -289,7 +289,7 @@ def test_queries_that_teach_nothing_are_counted(caplog):
 class Remembers(BaseRanker):
     """Keeps what it was given to learn from."""
 
-    def _learn(self, X, relevance, queries):
+    def _fit_metric(self, X, relevance, queries):
         self.queries_ = queries
         self.lists_ = [relevance.relevant(query) for query in range(relevance.n_queries)]
         return LinearMetric.identity(X.shape[1])

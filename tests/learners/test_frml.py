@@ -20,10 +20,10 @@ from rankspace import FRML, Euclidean, Relevance
 from rankspace.datasets import make_matching
 from rankspace.learners.solvers.warp import embeddings
 
-QUICK = {"max_triplets": 6000, "check_every": 2000, "random_state": 0}
+QUICK = {"n_triplets": 6000, "check_every": 2000, "random_state": 0}
 
 
-@parametrize_with_checks([FRML(2, max_triplets=640, check_every=320)])
+@parametrize_with_checks([FRML(2, n_triplets=640, check_every=320)])
 def test_scikit_learn_conventions(estimator, check):
     check(estimator)
 
@@ -40,7 +40,7 @@ def test_it_learns_what_new_points_need(digits):
     X, y = digits
     train, test = np.arange(0, 1200), np.arange(1200, 1797)
     relevance = Relevance.from_labels(y[train], query_labels=y[test])
-    model = FRML(20, max_triplets=40_000, random_state=0).fit(X[train], y[train])
+    model = FRML(20, n_triplets=40_000, random_state=0).fit(X[train], y[train])
     before = Euclidean().fit(X[train], y[train])
     scores = [m.score(X[train], relevance, queries=X[test]) for m in (before, model)]
     assert scores[1] > scores[0] + 0.1
@@ -99,15 +99,15 @@ def test_without_held_out_queries_the_last_metric_is_returned(wine):
 @pytest.mark.parametrize(
     "options",
     [
-        {"weights": "uniform"},
-        {"weights": "ndcg"},
-        {"weights": "precision@5"},
-        {"weights": "reciprocal@10"},
+        {"rank_weights": "uniform"},
+        {"rank_weights": "ndcg"},
+        {"rank_weights": "precision@5"},
+        {"rank_weights": "reciprocal@10"},
         {"gamma": 25},
         {"regularizer": "frobenius"},
         {"init": "random"},
         {"n_components": None, "init": "identity"},
-        {"target_neighbors": 5},
+        {"n_targets": 5},
         {"batch_size": 5},
     ],
     ids=str,
@@ -137,7 +137,7 @@ def test_seeds(wine):
 
 def test_separate_queries_and_unjudged_pairs():
     matching = make_matching(400, random_state=0)
-    models = (Euclidean(), FRML(5, max_triplets=20_000, random_state=0))
+    models = (Euclidean(), FRML(5, n_triplets=20_000, random_state=0))
     scores = [
         model.fit(matching.X, matching.relevance, queries=matching.queries).score(
             matching.X, matching.relevance, queries=matching.queries
@@ -263,13 +263,13 @@ def test_warm_start_and_given_components_are_where_it_starts(wine):
     again = FRML(3, init=components, **QUICK).fit(X, y)
     model.fit(X, y)
     np.testing.assert_array_equal(model.components_, again.components_)
-    one_step = FRML(init=components, max_triplets=32, validation_fraction=0, step=1e-6)
+    one_step = FRML(init=components, n_triplets=32, validation_fraction=0, step=1e-6)
     np.testing.assert_allclose(one_step.fit(X, y).components_, components, rtol=1e-3, atol=1e-6)
 
 
 def test_identity_stays_near_good_embeddings(wine):
     X, y = wine
-    one_step = FRML(init="identity", max_triplets=32, validation_fraction=0, step=1e-6)
+    one_step = FRML(init="identity", n_triplets=32, validation_fraction=0, step=1e-6)
     one_step.fit(X, y)
     np.testing.assert_allclose(
         one_step.components_ * one_step.scale_, np.eye(13), rtol=1e-3, atol=1e-3
@@ -284,14 +284,14 @@ from sklearn.datasets import load_wine
 from sklearn.preprocessing import scale
 from rankspace import FRML
 X, y = load_wine(return_X_y=True)
-model = FRML(4, max_triplets=40_000, check_every=1000, random_state=0, checkpoint=sys.argv[1])
+model = FRML(4, n_triplets=40_000, check_every=1000, random_state=0, checkpoint=sys.argv[1])
 print("ready", flush=True)
 model.fit(scale(X), y)
 """
 
 
 def test_killed_and_resumed_it_ends_the_same(tmp_path, wine):
-    options = {"max_triplets": 40_000, "check_every": 1000, "random_state": 0}
+    options = {"n_triplets": 40_000, "check_every": 1000, "random_state": 0}
     whole = FRML(4, **options).fit(*wine)
     path = tmp_path / "run.safetensors"
     rng = np.random.default_rng(0)
@@ -367,9 +367,9 @@ def test_a_checkpoint_of_other_data_or_parameters_is_refused(tmp_path, wine):
         ({"gamma": 0.5}, "gamma == 0.5, must be >= 1"),
         ({"reg": 1.0}, "reg == 1.0, must be < 1"),
         ({"step": 0}, "step == 0, must be > 0"),
-        ({"weights": "squared"}, "weights must be one of .*: got 'squared'"),
-        ({"weights": "precision@0"}, "a number of at least 1 in the place of k: got 'precision@0'"),
-        ({"weights": "precision"}, "weights must be one of"),
+        ({"rank_weights": "squared"}, "rank_weights must be one of .*: got 'squared'"),
+        ({"rank_weights": "precision@0"}, "a number of at least 1 in the place of k: got 'precision@0'"),
+        ({"rank_weights": "precision"}, "rank_weights must be one of"),
         ({"regularizer": "trace"}, "regularizer must be one of pairs, frobenius: got 'trace'"),
         ({"init": "zero"}, "init must be one of pca, random, identity: got 'zero'"),
         ({"init": "identity"}, "keeps all 13 features: got n_components=3. Leave n_components"),
@@ -377,7 +377,7 @@ def test_a_checkpoint_of_other_data_or_parameters_is_refused(tmp_path, wine):
         ({"init": np.ones((2, 13))}, r"here \(3, 13\): got \(2, 13\)"),
         ({"measure": "maq"}, "measure must be one of"),
         ({"validation_fraction": 1.0}, "validation_fraction == 1.0, must be < 1"),
-        ({"target_neighbors": 0}, "target_neighbors == 0, must be >= 1"),
+        ({"n_targets": 0}, "n_targets == 0, must be >= 1"),
     ],
 )  # fmt: skip
 def test_bad_parameters(options, message, wine):
@@ -398,6 +398,6 @@ def test_lists_of_candidates_are_refused(wine):
 
 def test_too_few_queries_to_hold_out_are_said(caplog):
     X, y = np.array([[0.0], [1.0], [5.0]]), [0, 0, 1]
-    model = FRML(1, max_triplets=64, random_state=0).fit(X, y)
+    model = FRML(1, n_triplets=64, random_state=0).fit(X, y)
     assert "no queries are held out" in caplog.text
     assert np.isnan(model.best_score_)

@@ -109,7 +109,7 @@ def slow_scatter(X, relevance, queries):
     d = X.shape[1]
     sums, totals = np.zeros((2, d, d)), np.zeros(2)
     for q in range(relevance.n_queries):
-        point = X[relevance.own_items[q]] if queries is None else queries[q]
+        point = X[relevance.query_items[q]] if queries is None else queries[q]
         for kind, items in enumerate((relevance.relevant(q), relevance.irrelevant(q))):
             for i in items:
                 v = point - X[i]
@@ -131,7 +131,7 @@ def supervisions():
         "separate": Relevance.from_labels(y, query_labels=asked),
         "lists": Relevance.from_lists(lists),
         "judged only": Relevance.from_lists(lists, others, unjudged="ignore"),
-        "graded": Relevance.from_qrels(graded, item_ids=names, relevant_from=2),
+        "graded": Relevance.from_qrels(graded, item_ids=names, min_relevant_grade=2),
         "graded, judged only": Relevance.from_qrels(graded, item_ids=names, unjudged="ignore"),
     }
 

@@ -8,7 +8,7 @@ import scipy.optimize
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankspace.learners.solvers.smooth.lbfgs import lower_points
+from rankspace.learners.solvers.smooth.lbfgs import lbfgs_steps
 
 
 def bowl(seed, n):
@@ -24,7 +24,7 @@ def bowl(seed, n):
 def test_every_point_is_lower_and_the_last_is_the_lowest(seed, n):
     function, lowest = bowl(seed, n)
     values, point = [], None
-    for point in islice(lower_points(function, np.zeros(n)), 400):
+    for point in islice(lbfgs_steps(function, np.zeros(n)), 400):
         values.append(point.value)
         np.testing.assert_allclose(point.gradient, function(point.x)[1])
         if np.linalg.norm(point.gradient) < 1e-9:
@@ -39,7 +39,7 @@ def test_it_needs_about_as_many_steps_as_that_of_scipy(shape):
         return scipy.optimize.rosen(x.ravel()), scipy.optimize.rosen_der(x.ravel()).reshape(x.shape)
 
     start = np.linspace(-1, 1, 6).reshape(shape)
-    points = list(islice(lower_points(rosen, start), 200))
+    points = list(islice(lbfgs_steps(rosen, start), 200))
     other = scipy.optimize.minimize(
         lambda x: rosen(x), start.ravel(), jac=True, method="L-BFGS-B", options={"ftol": 0}
     )
@@ -49,12 +49,12 @@ def test_it_needs_about_as_many_steps_as_that_of_scipy(shape):
 
 
 def test_it_ends_where_nothing_is_lower_and_goes_down_to_a_kink():
-    assert len(list(lower_points(lambda x: (0.0, np.zeros(3)), np.ones(3)))) == 1
+    assert len(list(lbfgs_steps(lambda x: (0.0, np.zeros(3)), np.ones(3)))) == 1
 
     def kink(x):
         return float(np.abs(x).sum()), np.sign(x)
 
-    values = [point.value for point in islice(lower_points(kink, np.array([0.3, -0.7])), 50)]
+    values = [point.value for point in islice(lbfgs_steps(kink, np.array([0.3, -0.7])), 50)]
     assert (np.diff(values) < 0).all()
     assert values[-1] < 1e-6
 
@@ -64,5 +64,5 @@ def test_a_step_into_the_infinite_is_shortened():
         with np.errstate(all="ignore"):
             return float(np.nan_to_num(1e-3 * x[0] - np.log(x[0]), nan=np.inf)), 1e-3 - 1 / x
 
-    points = list(islice(lower_points(wall, np.array([1e-3])), 300))
+    points = list(islice(lbfgs_steps(wall, np.array([1e-3])), 300))
     assert points[-1].x[0] == pytest.approx(1000, rel=1e-3)

@@ -48,9 +48,9 @@ VARIANTS = [
     {"scaling": "l2"},
     {"scaling": None},
     {"loss": "warp"},
-    {"loss": "warp", "unseen": "mean"},
-    {"loss": "warp", "unseen": "nearest"},
-    {"unseen": "ones"},
+    {"loss": "warp", "new_query_weights": "mean"},
+    {"loss": "warp", "new_query_weights": "nearest"},
+    {"new_query_weights": "ones"},
 ]
 
 
@@ -161,7 +161,7 @@ def test_logistic_weights_are_the_minimum(rng):
 
     lists = some_lists(rng, sizes=(30, 20))
     columns = rng.normal(size=(50, 4))
-    found = logistic_weights(columns, lists, alpha=0.05, k=10, positive=0, max_iter=500)
+    found = logistic_weights(columns, lists, weight_reg=0.05, k=10, positive=0, max_iter=500)
     weights, differences, shares = pair_weights(lists, 10), [], []
     for q in range(2):
         part = lists.part(q)
@@ -174,7 +174,7 @@ def test_logistic_weights_are_the_minimum(rng):
     both = np.concatenate([V, -V]), np.repeat([1, 0], len(V)), np.concatenate([w, w]) / 2
     other.fit(both[0], both[1], sample_weight=both[2])
     np.testing.assert_allclose(found, other.coef_[0], atol=1e-4)
-    held = logistic_weights(columns, lists, alpha=0.05, k=10, positive=4, max_iter=500)
+    held = logistic_weights(columns, lists, weight_reg=0.05, k=10, positive=4, max_iter=500)
     assert (held >= 0).all()
 
 
@@ -361,7 +361,7 @@ class Chance:
 
 def test_the_default_ranks_nearly_perfectly(lists):
     train, test = lists
-    model = LGMML(30, alpha=0.01, random_state=0).fit(train[0], train[1], qid=train[2])
+    model = LGMML(30, weight_reg=0.01, random_state=0).fit(train[0], train[1], qid=train[2])
     assert ndcg(model, *test) > 0.93
 
 
@@ -390,7 +390,7 @@ def test_anchors_are_documents_of_the_highest_grade(lists):
         assert grades[row] == grades[qid == qid[row]].max()
 
 
-@pytest.mark.parametrize("options", [{}, {"loss": "warp", "unseen": "nearest"}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"loss": "warp", "new_query_weights": "nearest"}], ids=str)
 def test_any_number_of_threads_gives_the_same(options, lists, monkeypatch):
     (X, grades, qid), _ = lists
     found = []
@@ -502,10 +502,10 @@ def test_memory_stays_bounded(rng, monkeypatch):
 
 def test_grid_search_over_lists(lists):
     (X, grades, qid), _ = lists
-    search = GridSearchCV(LGMML(5, random_state=0), {"alpha": [0.01, 1.0]}, cv=GroupKFold(3))
+    search = GridSearchCV(LGMML(5, random_state=0), {"weight_reg": [0.01, 1.0]}, cv=GroupKFold(3))
     search.fit(X, Relevance.from_groups(grades, qid), groups=qid)
-    assert search.best_params_ == {"alpha": 0.01}
-    assert clone(search.best_estimator_).alpha == 0.01
+    assert search.best_params_ == {"weight_reg": 0.01}
+    assert clone(search.best_estimator_).weight_reg == 0.01
 
 
 def test_rankings_and_scores(lists):
@@ -522,7 +522,7 @@ def test_rankings_and_scores(lists):
 
 def test_nearest_needs_the_lists(lists):
     (X, grades, qid), _ = lists
-    options = {"loss": "warp", "unseen": "nearest", "random_state": 0}
+    options = {"loss": "warp", "new_query_weights": "nearest", "random_state": 0}
     model = LGMML(5, **options).fit(X, grades, qid=qid)
     with pytest.raises(ValueError, match=r"pass qid=\.\.\."):
         model.predict(X)
@@ -554,7 +554,12 @@ def test_one_metric_is_gmml(wine):
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"loss": "warp"}, {"loss": "warp", "unseen": "nearest"}, {"kernel": "distance"}],
+    [
+        {},
+        {"loss": "warp"},
+        {"loss": "warp", "new_query_weights": "nearest"},
+        {"kernel": "distance"},
+    ],
     ids=str,
 )
 def test_classes_of_new_points(options):
@@ -605,7 +610,7 @@ def test_files(lists, wine, tmp_path):
     model = LGMML(7, random_state=0).fit(X, grades, qid=qid)
     model.metric_.save(path)
     np.testing.assert_array_equal(load_metric(path).scores(X), model.predict(X))
-    local = LGMML(3, loss="warp", unseen="nearest", random_state=0).fit(*wine)
+    local = LGMML(3, loss="warp", new_query_weights="nearest", random_state=0).fit(*wine)
     local.metric_.save(path)
     found = load_metric(path)
     np.testing.assert_array_equal(
@@ -619,10 +624,13 @@ def test_files(lists, wine, tmp_path):
     [
         ({"n_metrics": 0}, "n_metrics == 0, must be >= 1"),
         ({"pooling": 2.0}, "pooling == 2.0, must be <= 1"),
-        ({"alpha": -1.0}, "alpha == -1.0, must be >= 0"),
+        ({"weight_reg": -1.0}, "weight_reg == -1.0, must be >= 0"),
         ({"kernel": "cosine"}, "kernel must be one of paper, rbf, distance: got 'cosine'"),
         ({"scaling": "log"}, "scaling must be one of l2, standard, rank-gauss, joined: got 'log'"),
-        ({"unseen": "mean"}, "unseen='mean' needs weights of each query: pass loss='warp'"),
+        (
+            {"new_query_weights": "mean"},
+            "new_query_weights='mean' needs weights of each query: pass loss='warp'",
+        ),
         ({"loss": "hinge"}, "loss must be one of logistic, warp: got 'hinge'"),
     ],
     ids=lambda value: str(value)[:20],

@@ -22,7 +22,7 @@ from rankspace.learners.solvers.smooth.pair_loss import Grouped, Listwise, PairL
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
-@parametrize_with_checks([ListwiseMap(max_iter=15), ListwiseMap(side="query", max_iter=15)])
+@parametrize_with_checks([ListwiseMap(max_iter=15), ListwiseMap(sides="query", max_iter=15)])
 def test_scikit_learn_conventions(estimator, check):
     check(estimator)
 
@@ -48,7 +48,7 @@ def plain_loss(X, Q, relevance, L, temperature, side, counts):
         taking_part = [*gains, *relevance.irrelevant(q)]
         far = {}
         for i in taking_part:
-            if side == "both":
+            if side == "shared":
                 far[i] = np.sum((L @ (Q[q] - X[i])) ** 2) / temperature
             else:
                 far[i] = -2 * (L @ Q[q]) @ X[i] / temperature
@@ -108,13 +108,13 @@ def test_it_finds_a_planted_metric_on_queries_it_has_not_seen():
 def test_a_map_of_the_queries_leaves_items_alone():
     X, Q, relevance = planted()
     X, Q = unit(X, Q)
-    model = ListwiseMap(side="query", whiten=0.0).fit(X, relevance, queries=Q)
+    model = ListwiseMap(sides="query", whiten=0.0).fit(X, relevance, queries=Q)
     assert isinstance(model.metric_, BilinearMetric)
     np.testing.assert_array_equal(model.metric_.embed_items(X), X)
     raw = evaluate(Index(X).rank(Q), relevance, "map").means["map"]
     assert held_out_map(model, X, Q, relevance) > raw
     assert not hasattr(model, "transform")
-    still = ListwiseMap(1e9, side="query", whiten=0.0).fit(X, relevance, queries=Q)
+    still = ListwiseMap(1e9, sides="query", whiten=0.0).fit(X, relevance, queries=Q)
     assert held_out_map(still, X, Q, relevance) == pytest.approx(raw)
 
 
@@ -126,15 +126,15 @@ def test_maps_for_each_side_are_the_mean_of_what_both_sides_and_queries_say():
     X, Q, relevance = planted()
     X, Q = unit(X, Q)
     train, test = relevance.take_queries(np.arange(40)), relevance.take_queries(np.arange(40, 60))
-    model = ListwiseMap(0.001, side="each").fit(X, train, queries=Q[:40])
+    model = ListwiseMap(0.001, sides="separate").fit(X, train, queries=Q[:40])
     both, query = (
-        ListwiseMap(0.001, side=side).fit(X, train, queries=Q[:40]) for side in ("both", "query")
+        ListwiseMap(0.001, sides=side).fit(X, train, queries=Q[:40]) for side in ("shared", "query")
     )
     for part in (both, query):
-        np.testing.assert_array_equal(model.parts_[part.side].left, part.metric_.left)
+        np.testing.assert_array_equal(model.parts_[part.sides].query_map, part.metric_.query_map)
     assert model.n_iter_ == both.n_iter_ + query.n_iter_
     assert both.parts_ == {}
-    assert set(model.parts_) == {"both", "query"}
+    assert set(model.parts_) == {"shared", "query"}
     products = query.metric_.embed_queries(Q) @ X.T
     expected = (both.metric_.distances(Q, X) ** 2 - 2 * products) / 2
     found = model.metric_.distances(Q, X) ** 2
@@ -142,39 +142,39 @@ def test_maps_for_each_side_are_the_mean_of_what_both_sides_and_queries_say():
     np.testing.assert_allclose(away, np.broadcast_to(away[:, :1], away.shape), atol=1e-8)
     raw = Euclidean().fit(X, train, queries=Q[:40])
     assert held_out_map(model, X, Q[40:], test) > held_out_map(raw, X, Q[40:], test) + 0.2
-    single = ListwiseMap(side="each").fit(X.astype("f4"), train, queries=Q[:40].astype("f4"))
+    single = ListwiseMap(sides="separate").fit(X.astype("f4"), train, queries=Q[:40].astype("f4"))
     assert single.metric_.distances(Q.astype("f4"), X.astype("f4")).dtype == np.float32
 
 
 def relative(metric, Q, X):
     """What a metric says of items, but for what a query says of all."""
-    if metric.inner:
+    if metric.inner_product:
         found = -2 * metric.embed_queries(Q) @ metric.embed_items(X).T
     else:
         found = metric.distances(Q, X) ** 2
     return found - found[:, :1]
 
 
-@pytest.mark.parametrize("side", ["both", "query", "each"])
+@pytest.mark.parametrize("side", ["shared", "query", "separate"])
 def test_of_several_pulls_the_mean_of_what_they_say_is_taken(side):
     X, Q, relevance = planted()
     X, Q = unit(X, Q)
-    model = ListwiseMap((0.001, 0.1), side=side).fit(X, relevance, queries=Q)
+    model = ListwiseMap((0.001, 0.1), sides=side).fit(X, relevance, queries=Q)
     strong, weak = (
-        ListwiseMap(pull, side=side).fit(X, relevance, queries=Q) for pull in (0.1, 0.001)
+        ListwiseMap(reg, sides=side).fit(X, relevance, queries=Q) for reg in (0.1, 0.001)
     )
-    assert model.pulls_ == [0.1, 0.001]
+    assert model.regs_ == [0.1, 0.001]
     assert model.n_iter_ == strong.n_iter_ + weak.n_iter_
     assert model.loss_ == pytest.approx(strong.loss_ + weak.loss_)
     expected = (relative(strong.metric_, Q, X) + relative(weak.metric_, Q, X)) / 2
     np.testing.assert_allclose(relative(model.metric_, Q, X), expected, atol=1e-8)
     assert np.abs(expected - relative(weak.metric_, Q, X)).max() > 1e-3
-    np.testing.assert_array_equal(model.parts_["weakest"].left, weak.metric_.left)
+    np.testing.assert_array_equal(model.parts_["weakest"].query_map, weak.metric_.query_map)
     for name, part in weak.parts_.items():
-        np.testing.assert_array_equal(model.parts_[f"weakest {name}"].left, part.left)
-    parts = ["both", "query", "weakest", "weakest both", "weakest query"]
-    assert list(model.parts_) == (parts if side == "each" else ["weakest"])
-    assert model.metric_.parameters["pull"] == [0.1, 0.001]
+        np.testing.assert_array_equal(model.parts_[f"weakest {name}"].query_map, part.query_map)
+    parts = ["shared", "query", "weakest", "weakest shared", "weakest query"]
+    assert list(model.parts_) == (parts if side == "separate" else ["weakest"])
+    assert model.metric_.parameters["reg"] == [0.1, 0.001]
 
 
 def test_maps_learned_one_after_another_and_side_by_side_are_the_same(monkeypatch):
@@ -186,10 +186,10 @@ def test_maps_learned_one_after_another_and_side_by_side_are_the_same(monkeypatc
             monkeypatch.setattr(
                 module, "n_threads", lambda cores=cores: 1 if _threads._here.__dict__ else cores
             )
-        found.append(ListwiseMap(side="each").fit(X, relevance, queries=Q).metric_)
+        found.append(ListwiseMap(sides="separate").fit(X, relevance, queries=Q).metric_)
     for other in found[1:]:
-        np.testing.assert_array_equal(found[0].left, other.left)
-        np.testing.assert_array_equal(found[0].right, other.right)
+        np.testing.assert_array_equal(found[0].query_map, other.query_map)
+        np.testing.assert_array_equal(found[0].item_map, other.item_map)
 
 
 @given(st.integers(0, 1000), st.floats(0, 1.5), st.integers(3, 30))
@@ -224,19 +224,19 @@ def test_without_whitening_a_strong_pull_keeps_the_vectors_and_with_it_the_white
     still = ListwiseMap(1e9, whiten=0.0).fit(X, relevance, queries=Q)
     np.testing.assert_allclose(still.components_, np.eye(8), atol=1e-4)
     white = partly_white(X - X.mean(axis=0), 0.5)
-    for side in ("both", "query"):
-        model = ListwiseMap(1e9, side=side, whiten=0.5).fit(X, relevance, queries=Q)
-        expected = white if side == "both" else white @ white
-        np.testing.assert_allclose(model.metric_.left, expected, atol=1e-4)
+    for side in ("shared", "query"):
+        model = ListwiseMap(1e9, sides=side, whiten=0.5).fit(X, relevance, queries=Q)
+        expected = white if side == "shared" else white @ white
+        np.testing.assert_allclose(model.metric_.query_map, expected, atol=1e-4)
 
 
 def test_a_strong_pull_keeps_the_identity_and_none_lets_go():
     X, Q, relevance = planted()
     away = [
         np.linalg.norm(
-            ListwiseMap(pull, whiten=0.0).fit(X, relevance, queries=Q).components_ - np.eye(8)
+            ListwiseMap(reg, whiten=0.0).fit(X, relevance, queries=Q).components_ - np.eye(8)
         )
-        for pull in (1e6, 1.0, 0.01)
+        for reg in (1e6, 1.0, 0.01)
     ]
     assert away[0] < 1e-4 < away[1] < away[2]
 
@@ -247,16 +247,19 @@ def test_scale_and_offset_of_the_data_do_not_matter():
     for scale, offset in ((1000.0, 0.0), (1e-3, 0.0), (1.0, 5.0)):
         other = ListwiseMap().fit(scale * X + offset, relevance, queries=scale * Q + offset)
         np.testing.assert_allclose(other.components_, found.components_, atol=1e-4)
-        assert other.temperature_ == pytest.approx(found.temperature_, rel=1e-4)
+        assert other.temperatures_ == pytest.approx(found.temperatures_, rel=1e-4)
 
 
-def test_sharpness_divides_the_temperature():
+def test_by_default_the_best_temperature_and_half_of_it_are_used():
     X, Q, relevance = planted()
-    plain = ListwiseMap(sharpness=1.0).fit(X, relevance, queries=Q)
-    sharp = ListwiseMap(sharpness=[2.0]).fit(X, relevance, queries=Q)
-    given = ListwiseMap(temperature=plain.temperature_ / 2, sharpness=1.0)
-    np.testing.assert_array_equal(sharp.components_, given.fit(X, relevance, queries=Q).components_)
-    assert np.abs(sharp.components_ - plain.components_).max() > 1e-3
+    found = ListwiseMap().fit(X, relevance, queries=Q)
+    best, half = found.temperatures_
+    assert half == best / 2
+    given = ListwiseMap(temperature=(best, half)).fit(X, relevance, queries=Q)
+    np.testing.assert_array_equal(given.components_, found.components_)
+    lower = ListwiseMap(temperature=half).fit(X, relevance, queries=Q)
+    assert lower.temperatures_ == [half]
+    assert np.abs(lower.components_ - found.components_).max() > 1e-3
 
 
 def test_single_precision_learns_the_same():
@@ -270,7 +273,7 @@ def test_single_precision_learns_the_same():
 def test_more_items_than_allowed_are_dealt_to_groups_that_keep_their_judged_ones():
     X, Q, relevance = planted()
     model = ListwiseMap(max_items=40)
-    groups = model._groups("both", relevance, X, Q)
+    groups = model._groups("shared", relevance, X, Q)
     assert len(groups) > 3
     np.testing.assert_array_equal(
         np.concatenate([queries for queries, _ in groups]), np.arange(relevance.n_queries)
@@ -294,7 +297,7 @@ def test_more_items_than_allowed_are_dealt_to_groups_that_keep_their_judged_ones
 def test_of_items_that_no_judgment_names_the_nearest_take_part(side):
     X, Q, relevance = planted()
     X = 3 * X * np.linspace(0.5, 2, len(X))[:, None]
-    [(queries, items)] = ListwiseMap(max_unjudged=100)._groups(side, relevance, X, Q)
+    [(queries, items)] = ListwiseMap(n_negatives=100)._groups(side, relevance, X, Q)
     judged = np.unique(relevance.items)
     others = np.setdiff1d(items, judged)
     assert queries.size == relevance.n_queries
@@ -304,7 +307,7 @@ def test_of_items_that_no_judgment_names_the_nearest_take_part(side):
     places = np.argsort(np.argsort(-nearness, axis=1), axis=1).min(axis=0)
     left_out = np.setdiff1d(np.arange(len(X)), items)
     assert places[others].max() <= places[left_out].min()
-    everything = ListwiseMap(max_unjudged=len(X))._groups("both", relevance, X, Q)
+    everything = ListwiseMap(n_negatives=len(X))._groups("shared", relevance, X, Q)
     assert [part for _, part in everything] == [None]
 
 
@@ -314,7 +317,7 @@ def test_without_far_items_it_learns_about_the_same():
     raw, all_items, few = (
         held_out_map(model.fit(X, train, queries=Q[:40]), X, Q[40:], test)
         for model in (
-            Euclidean(), ListwiseMap(0.01, max_unjudged=2000), ListwiseMap(0.01, max_unjudged=300)
+            Euclidean(), ListwiseMap(0.01, n_negatives=2000), ListwiseMap(0.01, n_negatives=300)
         )
     )  # fmt: skip
     assert few - raw > 0.8 * (all_items - raw) > 0.1
@@ -333,7 +336,7 @@ def test_relevant_items_count_by_their_gain(gain, expected):
 
 def test_bystanders_are_relevant_to_nobody():
     relevance = planted()[2]
-    model = ListwiseMap(bystanders=0.25)
+    model = ListwiseMap(unjudged_weight=0.25)
     weights = np.exp(model._log_weights(relevance))
     named = set(np.concatenate([relevance.relevant(q) for q in range(relevance.n_queries)]))
     assert [item for item, weight in enumerate(weights) if weight == 1] == sorted(named)
@@ -362,7 +365,7 @@ def test_where_bystanders_count_less_popular_items_draw_other_queries_less():
         return (Index(X, metric).rank(Q[new], 10).items < 40).mean()
 
     plain, careful = (
-        ListwiseMap(0.01, side="each", bystanders=count).fit(
+        ListwiseMap(0.01, sides="separate", unjudged_weight=count).fit(
             X, relevance.take_queries(train), queries=Q[train]
         )
         for count in (1.0, 0.03)
@@ -374,8 +377,8 @@ def test_where_bystanders_count_less_popular_items_draw_other_queries_less():
 
 def test_bystanders_of_a_group_are_told_by_all_queries(monkeypatch):
     X, Q, relevance = planted()
-    model = ListwiseMap(bystanders=0.1, max_items=120)
-    groups = model._groups("both", relevance, X, Q)
+    model = ListwiseMap(unjudged_weight=0.1, max_items=120)
+    groups = model._groups("shared", relevance, X, Q)
     assert len(groups) == 3
     made = []
     monkeypatch.setattr(
@@ -414,8 +417,8 @@ def test_groups_are_weighted_as_their_queries():
 def test_the_pull_is_by_default_as_strong_as_the_queries_are_few(n):
     X, Q, relevance = planted()
     model = ListwiseMap().fit(X, relevance.take_queries(np.arange(n)), queries=Q[:n])
-    np.testing.assert_allclose(model.pulls_, [80 / n, 2.4 / n])
-    assert model.metric_.parameters["pull"] == model.pulls_
+    np.testing.assert_allclose(model.regs_, [80 / n, 2.4 / n])
+    assert model.metric_.parameters["reg"] == model.regs_
 
 
 @pytest.mark.filterwarnings("default::sklearn.exceptions.ConvergenceWarning")
@@ -428,19 +431,19 @@ def test_stopping_early_is_said():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"side": "items"}, "side must be one of both, query"),
-        ({"pull": -1}, "pull"),
-        ({"pull": (1.0, -1.0)}, "pull"),
-        ({"pull": ()}, "pull must be a number or several"),
-        ({"pull": (1.0, np.nan)}, "pull must be finite: got nan"),
+        ({"sides": "items"}, "sides must be one of shared, query"),
+        ({"reg": -1}, "reg"),
+        ({"reg": (1.0, -1.0)}, "reg"),
+        ({"reg": ()}, "reg must be a number or several"),
+        ({"reg": (1.0, np.nan)}, "reg must be finite: got nan"),
         ({"temperature": 0.0}, "temperature"),
-        ({"sharpness": (1.0, 0.0)}, "sharpness"),
-        ({"sharpness": ()}, "sharpness must be a number or several"),
+        ({"temperature": (1.0, 0.0)}, "temperature"),
+        ({"temperature": ()}, "temperature must be a number or several"),
         ({"whiten": 3.0}, "whiten"),
         ({"gain": "double"}, "gain must be one of exponential, linear"),
-        ({"max_unjudged": -1}, "max_unjudged"),
-        ({"bystanders": 0.0}, "bystanders must be above 0 and at most 1: got 0.0"),
-        ({"bystanders": np.nan}, "bystanders must be above 0"),
+        ({"n_negatives": -1}, "n_negatives"),
+        ({"unjudged_weight": 0.0}, "unjudged_weight must be above 0 and at most 1: got 0.0"),
+        ({"unjudged_weight": np.nan}, "unjudged_weight must be above 0"),
     ],
 )
 def test_wrong_parameters(parameters, message):

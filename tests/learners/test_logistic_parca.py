@@ -54,7 +54,7 @@ def test_memberships_of_vanishing_weights():
 def test_loss_and_gradient_are_those_of_the_loops(beta, rng):
     y, X = np.arange(12) % 3, rng.random((12, 4))
     relevance = Relevance.from_labels(y)
-    loss = LogisticLoss(MapLoss(Points(X, relevance.own_items, 12), relevance), beta)
+    loss = LogisticLoss(MapLoss(Points(X, relevance.query_items, 12), relevance), beta)
     B = rng.normal(size=(2, 4))
 
     def slow(B):

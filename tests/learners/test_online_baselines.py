@@ -122,7 +122,7 @@ def test_similarities_learn_in_any_unit(model, wine):
     assert model.fit(100 * X, y).score(100 * X, y) == pytest.approx(score, abs=0.01)
     assert not hasattr(model, "transform")
     single = model.fit(X.astype(np.float32), y).metric_
-    assert single.left.dtype == single.right.dtype == np.float32
+    assert single.query_map.dtype == single.item_map.dtype == np.float32
 
 
 @pytest.mark.parametrize(

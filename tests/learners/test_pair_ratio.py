@@ -18,7 +18,7 @@ from rankspace.learners.solvers.smooth.components import (
     MapLoss,
     RidgedLoss,
     descend,
-    race,
+    multi_start,
     start_of,
 )
 from rankspace.learners.solvers.smooth.minibatch import descend_in_batches
@@ -39,7 +39,7 @@ def lists_of(kind, rng):
         return Relevance.from_lists(relevant, weights=weights)
     if kind == "grades":
         graded = [{int(j): float(1 + j % 3) for j in items} for items in relevant]
-        return Relevance.from_lists(graded, relevant_from=2.0)
+        return Relevance.from_lists(graded, min_relevant_grade=2.0)
     others = [np.setdiff1d(np.arange(14), items)[::2] for items in relevant]
     return Relevance.from_lists(relevant, others, unjudged="ignore", weights=weights)
 
@@ -49,7 +49,7 @@ def usable(relevance):
 
 
 def embedded(relevance, rng, K=2, size=1.0):
-    return Points(np.zeros((relevance.n_items, 1)), relevance.own_items, relevance.n_items), (
+    return Points(np.zeros((relevance.n_items, 1)), relevance.query_items, relevance.n_items), (
         size * rng.normal(size=(relevance.n_items, K))
     )
 
@@ -62,7 +62,7 @@ def test_value_and_gradient_are_those_of_the_loops(kind, K, rng):
     value, gradient = PairRatio(points, relevance).value_and_gradient(Z)
 
     def slow(Z):
-        return log_ratio(Z[relevance.own_items], Z, relevance)
+        return log_ratio(Z[relevance.query_items], Z, relevance)
 
     assert value == pytest.approx(slow(Z), rel=1e-12)
     np.testing.assert_allclose(gradient, slopes(slow, Z), rtol=1e-6, atol=1e-8)
@@ -150,7 +150,7 @@ def problem(rng, n=30, d=5, sparse=False, dtype=np.float64):
     if sparse:
         X = scipy.sparse.csr_array(np.where(X > 0.5, X, 0).astype(dtype))
     relevance = Relevance.from_labels(y)
-    return MapLoss(Points(X, relevance.own_items, n), relevance)
+    return MapLoss(Points(X, relevance.query_items, n), relevance)
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -165,7 +165,7 @@ def test_the_floor_bounds_the_loss(rng):
     """Two points a class on a line far apart: log F falls without end, the loss does not."""
     X, y = np.array([[0.0], [0.1], [5.0], [5.1]]), [0, 0, 1, 1]
     relevance = Relevance.from_labels(y)
-    loss = MapLoss(Points(X, relevance.own_items, 4), relevance)
+    loss = MapLoss(Points(X, relevance.query_items, 4), relevance)
     value, gradient = loss.value_and_gradient(np.array([[100.0]]))
     assert value == pytest.approx(np.log(FLOOR))
     assert gradient == pytest.approx(0)
@@ -189,7 +189,7 @@ def test_descent_finds_the_best_direction_of_all(rng):
     X, y = rng.normal(size=(24, 2)) * (3, 1), np.arange(24) % 2
     X[:, 1] += 2 * y
     relevance = Relevance.from_labels(y)
-    loss = RidgedLoss(MapLoss(Points(X, relevance.own_items, 24), relevance), 0.05)
+    loss = RidgedLoss(MapLoss(Points(X, relevance.query_items, 24), relevance), 0.05)
     found = descend(loss, np.array([[0.3, 0.3]]), tol=1e-12, max_iter=200)
     coarse = [
         (loss.value_and_gradient(r * np.array([[np.cos(t), np.sin(t)]]))[0], t, r)
@@ -217,7 +217,7 @@ def test_the_discriminant_start_is_that_of_lda(rng):
     X[:, 1] += 3 * y
     X -= X.mean(axis=0)
     relevance = Relevance.from_labels(y)
-    points = Points(X, relevance.own_items, 400)
+    points = Points(X, relevance.query_items, 400)
     found = start_of("lda", points, relevance, 1, 0)[0]
     expected = LinearDiscriminantAnalysis().fit(X, y).scalings_[:, 0]
     cosine = found @ expected / np.linalg.norm(found) / np.linalg.norm(expected)
@@ -243,7 +243,7 @@ def test_the_best_start_goes_on():
         calls.append((float(start[0]), max_iter))
         return Descent(start + 10, -float(start[0]), [0.0] * max_iter, False, max_iter)
 
-    name, found = race({"a": np.array([1.0]), "b": np.array([2.0])}, run, 50)
+    name, found = multi_start({"a": np.array([1.0]), "b": np.array([2.0])}, run, 50)
     assert name == "b"
     assert calls == [(1.0, 5), (2.0, 5), (12.0, 45)]
     assert len(found.losses) == found.n_steps == 50

@@ -15,11 +15,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from rankspace import PARCA, Euclidean, Index, Relevance, evaluate
 from rankspace.datasets import make_matching
 
-QUICK = {"ridge": 0.003, "random_state": 0}
+QUICK = {"reg": 0.003, "random_state": 0}
 
 
 @parametrize_with_checks(
-    [PARCA(ridge=1e-4, max_iter=50), PARCA(ridge=1e-4, solver="minibatch", max_iter=10)]
+    [PARCA(reg=1e-4, max_iter=50), PARCA(reg=1e-4, solver="minibatch", max_iter=10)]
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_scikit_learn_conventions(estimator, check):
@@ -53,9 +53,9 @@ def test_new_points_are_ranked_better_than_by_pca_and_by_all_pixels(digits):
 def test_the_ridge_of_the_least_held_out_error_is_taken(digits):
     model = PARCA(random_state=0).fit(*digits[:2])
     errors = [trial.error for trial in model.path_]
-    assert model.ridge_ == model.path_[int(np.argmin(errors))].setting
+    assert model.reg_ == model.path_[int(np.argmin(errors))].setting
     assert len(errors) - 1 - np.argmin(errors) <= 2
-    given = PARCA(ridge=model.ridge_, random_state=0).fit(*digits[:2])
+    given = PARCA(reg=model.reg_, random_state=0).fit(*digits[:2])
     np.testing.assert_array_equal(given.components_, model.components_)
     assert given.path_ == []
 
@@ -65,7 +65,7 @@ def test_unit_and_origin_of_the_data_do_not_matter(unit, wine):
     X, y = wine
     reference = PARCA(random_state=0).fit(X, y)
     moved = PARCA(random_state=0).fit(unit * (X + 3), y)
-    assert moved.ridge_ == reference.ridge_
+    assert moved.reg_ == reference.reg_
     np.testing.assert_allclose(
         unit**2 * moved.get_mahalanobis_matrix(), reference.get_mahalanobis_matrix(), rtol=1e-4,
         atol=1e-6,
@@ -90,11 +90,11 @@ def test_no_unit_overflows_and_all_give_the_same_answer(unit, kind, wine):
     )
 
 
-@pytest.mark.parametrize("ridge", [0.0, 1e-5, 1e-3, "auto"])
-def test_fewer_points_than_features(ridge, rng):
+@pytest.mark.parametrize("reg", [0.0, 1e-5, 1e-3, "auto"])
+def test_fewer_points_than_features(reg, rng):
     """All classes can be collapsed, and yet the map stays finite and of a sensible length."""
     X, y = rng.normal(size=(30, 200)), np.arange(30) % 3
-    model = PARCA(ridge=ridge, random_state=0).fit(X, y)
+    model = PARCA(reg=reg, random_state=0).fit(X, y)
     assert np.isfinite(model.components_).all()
     assert np.abs(model.transform(X)).max() < 1e3
     assert model.loss_ > np.log(1e-6) - 1e-9
@@ -159,7 +159,7 @@ def test_with_batches_no_loss_of_all_queries_is_ever_asked_for(monkeypatch, wine
 
 
 def test_seeds(wine):
-    options = {"solver": "minibatch", "batch_size": 50, "max_iter": 20, "ridge": 0.003}
+    options = {"solver": "minibatch", "batch_size": 50, "max_iter": 20, "reg": 0.003}
     fits = [PARCA(**options, random_state=seed).fit(*wine) for seed in (0, 0, 1)]
     np.testing.assert_array_equal(fits[0].components_, fits[1].components_)
     assert np.abs(fits[0].components_ - fits[2].components_).max() > 1e-3
@@ -201,7 +201,7 @@ def test_separate_queries_and_unjudged_pairs():
         model.fit(matching.X, matching.relevance, queries=matching.queries).score(
             matching.X, matching.relevance, queries=matching.queries
         )
-        for model in (Euclidean(), PARCA(6, ridge=1e-3, random_state=0))
+        for model in (Euclidean(), PARCA(6, reg=1e-3, random_state=0))
     ]
     assert scores[1] > scores[0] + 0.1
 
@@ -226,10 +226,10 @@ def test_grid_search_pipeline_and_clone(wine):
     X, y = wine
     pipeline = make_pipeline(StandardScaler(), PARCA(random_state=0))
     folds = KFold(3, shuffle=True, random_state=0)
-    search = GridSearchCV(pipeline, {"parca__ridge": [0.003, 10.0]}, cv=folds)
+    search = GridSearchCV(pipeline, {"parca__reg": [0.003, 10.0]}, cv=folds)
     with pytest.warns(ConvergenceWarning, match="mapping all points to one"):
         search.fit(X, y)
-    assert search.best_params_ == {"parca__ridge": 0.003}
+    assert search.best_params_ == {"parca__reg": 0.003}
     assert clone(pipeline).get_params()["parca__n_components"] == 2
     assert list(search.best_estimator_.get_feature_names_out()) == ["parca0", "parca1"]
 
@@ -238,16 +238,16 @@ def test_what_went_wrong_is_said(wine):
     X, y = wine
     with pytest.warns(ConvergenceWarning, match=r"stopped after 2 steps .* Raise max_iter or tol"):
         PARCA(init="random", max_iter=2, tol=0, **QUICK).fit(X, y)
-    with pytest.warns(ConvergenceWarning, match=r"that of the zero map 0\. Lower ridge=100"):
-        PARCA(ridge=100.0, random_state=0).fit(X, y)
+    with pytest.warns(ConvergenceWarning, match=r"that of the zero map 0\. Lower reg=100"):
+        PARCA(reg=100.0, random_state=0).fit(X, y)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"n_components": 14}, "n_components must be at most the number of features, 13: got 14"),
-        ({"ridge": -1.0}, "ridge == -1.0, must be >= 0"),
-        ({"ridge": "best"}, "ridge must be one of auto: got 'best'"),
+        ({"reg": -1.0}, "reg == -1.0, must be >= 0"),
+        ({"reg": "best"}, "reg must be one of auto: got 'best'"),
         ({"init": "zero"}, "init must be one of auto, lda, pca, random: got 'zero'"),
         ({"init": np.eye(3)}, r"here \(2, 13\): got \(3, 3\)"),
         ({"init": np.ones((2, 13))}, "finite and of rank 2"),

@@ -14,7 +14,7 @@ from rankspace._engine.kernels.warp import (
     list_violators,
     uniform,
 )
-from rankspace._engine.parallel.threads import Crew
+from rankspace._engine.parallel.threads import LazyPool
 from rankspace.learners.solvers.warp import descent as warp_descent
 from rankspace.learners.solvers.warp import sampling as warp
 from rankspace.learners.solvers.warp.descent import Descent, Options, Progress
@@ -121,8 +121,8 @@ def test_kernels_draw_by_that_law(gamma, k):
     relevance = Relevance.from_lists([[1]], n_items=52, query_rows=[0])
     sampling = sampling_of(relevance, "reciprocal", gamma, seed=3)
     n = 40_000
-    points, one = Points(X, relevance.own_items, 52), np.ones((1, 1))
-    space = AllItems(points, DenseFactor(points, one, one), Crew())
+    points, one = Points(X, relevance.query_items, 52), np.ones((1, 1))
+    space = AllItems(points, DenseFactor(points, one, one), LazyPool())
     queries, _, neg, draws = space.draw(sampling, 0, n)
     most, levels = max(1, 50 // gamma), rank_weights("reciprocal", 50)
     counts = np.arange(1, most + 1)
@@ -204,7 +204,7 @@ def test_draws_have_the_law_of_the_judgments(name, listed, monkeypatch):
         draw_candidates(1, 0, 0, np.arange(n), queries, sampling.negatives, most, out)
         items, grades = relevance.judged(q)
         gains = np.zeros(10)
-        kept = grades >= relevance.relevant_from
+        kept = grades >= relevance.min_relevant_grade
         gains[items[kept]] = 2.0 ** grades[kept] - 1
         irrelevant = np.zeros(10)
         irrelevant[relevance.irrelevant(q)] = 1
@@ -257,7 +257,7 @@ def descend(X, relevance, F, n_triplets, way=None, monkeypatch=None, **options):
     """The library's descent; ``way`` forces how points are embedded."""
     laws = {k: options.pop(k) for k in ("weights", "gamma") if k in options}
     sampling = sampling_of(relevance, **({"weights": "reciprocal", "gamma": 16} | laws), seed=5)
-    points = Points(X, relevance.own_items, X.shape[0])
+    points = Points(X, relevance.query_items, X.shape[0])
     progress = Progress(F.copy(), F.copy(), multiplier=2.0)
     if way is not None:
         monkeypatch.setattr(warp_descent, "choose_way", lambda *_: way)
@@ -316,7 +316,7 @@ def test_gradient_is_the_slope_of_the_loss():
     X, relevance, F = problem()
     twin = reference.PlainFRML(X, relevance, F, seed=5, gamma=16, reg=0.3)
     sampling = sampling_of(relevance, "reciprocal", 16, seed=5)
-    points = Points(X, relevance.own_items, len(X))
+    points = Points(X, relevance.query_items, len(X))
     descent = Descent(points, sampling, Options(reg=0.3))
     batch = warp_descent.DrawnItems(
         points, warp_descent.DenseFactor(points, F, F)
@@ -345,7 +345,7 @@ def test_rank_one_samples_of_the_frobenius_norm_are_unbiased():
     X, relevance, F = problem()
     sampling = sampling_of(relevance, "reciprocal", 16, seed=5)
     descent = Descent(
-        Points(X, relevance.own_items, len(X)), sampling, Options(0.2, "frobenius", batch_size=16)
+        Points(X, relevance.query_items, len(X)), sampling, Options(0.2, "frobenius", batch_size=16)
     )
     own = []
     for n_triplets in range(0, 64_000, 16):
@@ -389,7 +389,7 @@ def test_seeds_and_stretches(monkeypatch):
     a, b = (descend(X, relevance, F, 640, "drawn", monkeypatch)[0].F for _ in range(2))
     np.testing.assert_array_equal(a, b)
     sampling = sampling_of(relevance, "reciprocal", 16, seed=5)
-    descent = Descent(Points(X, relevance.own_items, len(X)), sampling, Options())
+    descent = Descent(Points(X, relevance.query_items, len(X)), sampling, Options())
     progress = Progress(F.copy(), F.copy(), multiplier=2.0)
     descent.run(progress, 320)
     descent.run(progress, 320)

@@ -22,7 +22,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from rankspace import BilinearMetric, LinearMetric, TwoMapMetric, load_metric
+from rankspace import AsymmetricMetric, BilinearMetric, LinearMetric, load_metric
 
 
 @settings(deadline=None, max_examples=50)
@@ -106,7 +106,7 @@ METRICS = {
     "linear": LinearMetric([[1.0, 2.0], [3.0, 4.0]], parameters={"C": 10, "measure": "map"}),
     "single": LinearMetric(np.ones((1, 3), dtype=np.float32)),
     "bilinear": BilinearMetric([[1.0, 2.0]], [[3.0]], parameters={"nested": {"a": [1, 2]}}),
-    "two-map": TwoMapMetric([[1.0, 2.0]], [[3.0]], offset=[0.5]),
+    "asymmetric": AsymmetricMetric([[1.0, 2.0]], [[3.0]], query_offset=[0.5]),
 }
 
 
@@ -164,8 +164,8 @@ def test_a_foreign_safetensors_file_is_refused(tmp_path):
     [
         ({"rankspace_format": "2"}, "has format 2, and this version of rankspace reads up to 1"),
         ({"rankspace_format": "x"}, "names no format"),
-        ({"kind": "quantum"}, "of kind linear or bilinear or two-map or local: got 'quantum'"),
-        ({"kind": "bilinear"}, "lacks the matrix 'left'"),
+        ({"kind": "quantum"}, "of kind linear or bilinear or asymmetric or local: got 'quantum'"),
+        ({"kind": "bilinear"}, "lacks the matrix 'item_map'"),
         ({"parameters": "{"}, "holds no valid metric"),
     ],
 )

@@ -21,7 +21,7 @@ def uniform(seed, triplet, draw):
 def draw_positive(relevance, q, u):
     """A relevant item, in proportion to its gain 2^grade - 1."""
     items, grades = relevance.judged(q)
-    kept = grades >= relevance.relevant_from
+    kept = grades >= relevance.min_relevant_grade
     shares = np.cumsum(2.0 ** grades[kept] - 1)
     return items[kept][np.searchsorted(shares / shares[-1], u, side="right")]
 

@@ -60,7 +60,10 @@ def queries_of(X, relevance: Relevance, measure):
     """The trainable queries of a problem whose queries are rows."""
     return [
         Query(
-            X[relevance.own_items[q]], X[relevance.relevant(q)], X[relevance.irrelevant(q)], measure
+            X[relevance.query_items[q]],
+            X[relevance.relevant(q)],
+            X[relevance.irrelevant(q)],
+            measure,
         )
         for q in np.flatnonzero(relevance.trainable)
     ]

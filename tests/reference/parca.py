@@ -11,7 +11,7 @@ def log_ratio(Q, X, relevance, numbers=None):
     for q in numbers:
         relevant = set(relevance.relevant(q))
         irrelevant = set(relevance.irrelevant(q))
-        assert relevance.own_items[q] not in relevant | irrelevant
+        assert relevance.query_items[q] not in relevant | irrelevant
         pairs = [
             np.sum((Q[q] - X[j]) ** 2) - np.sum((Q[q] - X[k]) ** 2)
             for j in relevant

@@ -22,7 +22,7 @@ def whole(message):
 # ---------------------------------------------------------------------- measures
 
 
-def score(name, ranked, everything, relevant_from=1.0):
+def score(name, ranked, everything, min_relevant_grade=1.0):
     """A measure of one list: its grades from the top, and the grades of all that could be listed.
 
     NaN where there is nothing to find, or for pairs nothing to compare.
@@ -31,8 +31,8 @@ def score(name, ranked, everything, relevant_from=1.0):
     k = int(cut) if cut else max(len(ranked), len(everything))
     if base in ("ndcg", "ndcg-linear"):
         return graded_ndcg(ranked, everything, k, lambda g: 2**g - 1 if base == "ndcg" else g)
-    hits = [grade >= relevant_from for grade in ranked]
-    n_relevant = sum(grade >= relevant_from for grade in everything)
+    hits = [grade >= min_relevant_grade for grade in ranked]
+    n_relevant = sum(grade >= min_relevant_grade for grade in everything)
     if n_relevant == 0:
         return math.nan
     if base in ("auc", "ranking-error"):
@@ -89,7 +89,7 @@ def tie_orders(listed):
 
 
 def query_score(
-    name, grades, distances, *, own=-1, unjudged="irrelevant", relevant_from=1.0, ties="index"
+    name, grades, distances, *, own=-1, unjudged="irrelevant", min_relevant_grade=1.0, ties="index"
 ):
     """A measure of one query from its rows of grades (NaN: unjudged) and distances (inf: unlisted).
 
@@ -103,7 +103,7 @@ def query_score(
     listed = sorted((distances[i], i) for i in counted if distances[i] < math.inf)
     orders = tie_orders(listed) if ties == "mean" else [[i for _, i in listed]]
     scores = [
-        score(name, [value[i] for i in order], list(value.values()), relevant_from)
+        score(name, [value[i] for i in order], list(value.values()), min_relevant_grade)
         for order in orders
     ]
     return sum(scores) / len(scores)
@@ -148,6 +148,6 @@ def dense(relevance):
         row = relevance.rows[query]
         for at in range(relevance.indptr[row], relevance.indptr[row + 1]):
             table[query, relevance.items[at]] = relevance.grades[at]
-        if relevance.own_items[query] >= 0:
-            table[query, relevance.own_items[query]] = -math.inf
+        if relevance.query_items[query] >= 0:
+            table[query, relevance.query_items[query]] = -math.inf
     return table

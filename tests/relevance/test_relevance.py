@@ -23,12 +23,12 @@ from reference.rankings import dense, whole
 NAN, OUT = math.nan, -math.inf  # unjudged, no candidate of the query
 GRADES = [NAN, -1.0, 0.0, 0.5, 1.0, 2.0]
 QRELS = {"q1": {"a": 2, "b": 0}, "q2": {"c": 1}}
-ARRAYS = ("rows", "indptr", "items", "grades", "own_items", "weights", "query_ids", "item_ids")
+ARRAYS = ("rows", "indptr", "items", "grades", "query_items", "weights", "query_ids", "item_ids")
 
 
 def assert_consistent(relevance):
     """Counts and lists say what the matrix says."""
-    relevant = dense(relevance) >= relevance.relevant_from
+    relevant = dense(relevance) >= relevance.min_relevant_grade
     assert relevance.n_relevant.tolist() == relevant.sum(axis=1).tolist()
     for query, row in enumerate(relevant):
         assert relevance.relevant(query).tolist() == np.flatnonzero(row).tolist()
@@ -39,7 +39,14 @@ def assert_same(relevance, other):
     assert_consistent(relevance)
     np.testing.assert_equal(relevance.n_irrelevant, other.n_irrelevant)
     np.testing.assert_equal(dense(relevance), dense(other))
-    for name in ("own_items", "weights", "query_ids", "item_ids", "unjudged", "relevant_from"):
+    for name in (
+        "query_items",
+        "weights",
+        "query_ids",
+        "item_ids",
+        "unjudged",
+        "min_relevant_grade",
+    ):
         np.testing.assert_equal(getattr(relevance, name), getattr(other, name), err_msg=name)
 
 
@@ -73,21 +80,21 @@ def without_own(table):
 @given(
     table=tables(),
     unjudged=st.sampled_from(["irrelevant", "ignore"]),
-    relevant_from=st.sampled_from([0.5, 1.0, 2.0]),
+    min_relevant_grade=st.sampled_from([0.5, 1.0, 2.0]),
     own=st.booleans(),
 )
 @settings(deadline=None, max_examples=100)
-def test_each_item_is_relevant_irrelevant_or_left_out(table, unjudged, relevant_from, own):
+def test_each_item_is_relevant_irrelevant_or_left_out(table, unjudged, min_relevant_grade, own):
     n_queries, n_items = table.shape
-    own_items = np.arange(n_queries) if own and n_queries <= n_items else np.full(n_queries, -1)
+    query_items = np.arange(n_queries) if own and n_queries <= n_items else np.full(n_queries, -1)
     relevance = Relevance.from_lists(
-        lists_of(table), n_items=n_items, query_rows=own_items, unjudged=unjudged,
-        relevant_from=relevant_from,
+        lists_of(table), n_items=n_items, query_rows=query_items, unjudged=unjudged,
+        min_relevant_grade=min_relevant_grade,
     )  # fmt: skip
     for q, row in enumerate(table):
-        others = [i for i in range(n_items) if i != own_items[q]]
-        relevant = [i for i in others if row[i] >= relevant_from]
-        judged_irrelevant = [i for i in others if row[i] < relevant_from]
+        others = [i for i in range(n_items) if i != query_items[q]]
+        relevant = [i for i in others if row[i] >= min_relevant_grade]
+        judged_irrelevant = [i for i in others if row[i] < min_relevant_grade]
         unjudged_items = [i for i in others if math.isnan(row[i])]
         irrelevant = judged_irrelevant + (unjudged_items if unjudged == "irrelevant" else [])
         assert relevance.relevant(q).tolist() == relevant
@@ -111,7 +118,7 @@ def test_candidates_of_groups(rows, unjudged):
     relevance = Relevance.from_groups(grades, qid, unjudged=unjudged)
     queries = list(dict.fromkeys(qid))
     assert relevance.query_ids.tolist() == [str(query) for query in queries]
-    assert relevance.has_lists
+    assert relevance.has_candidate_lists
     for q, query in enumerate(queries):
         mine = [i for i, (name, _) in enumerate(rows) if name == query]
         relevant = [i for i in mine if grades[i] >= 1]
@@ -158,7 +165,7 @@ def test_labels_of_separate_queries():
     np.testing.assert_equal(
         dense(relevance), [[0.0, 1.0, 0.0], [0.0, 0.0, 0.0], [1.0, 0.0, 1.0], [0.0, 0.0, 0.0]]
     )
-    assert relevance.own_items.tolist() == [-1] * 4
+    assert relevance.query_items.tolist() == [-1] * 4
     assert relevance.n_irrelevant.tolist() == [2, 3, 1, 3]
 
 
@@ -515,8 +522,8 @@ def test_missing_query_labels_are_refused():
             "unjudged must be 'irrelevant' or 'ignore': got 'skip'.",
         ),
         (
-            ([[0]],), {"n_items": 2, "relevant_from": 0},
-            "relevant_from must be a grade above 0: got 0. Grade 0 means judged irrelevant.",
+            ([[0]],), {"n_items": 2, "min_relevant_grade": 0},
+            "min_relevant_grade must be a grade above 0: got 0. Grade 0 means judged irrelevant.",
         ),
         (
             ([[0]],), {"n_items": 2, "weights": [1, 2]},
@@ -624,7 +631,7 @@ def test_replace_changes_the_rule_and_the_counts(named):
     assert named.n_irrelevant.tolist() == [2, 2]
     ignoring = dataclasses.replace(named, unjudged="ignore")
     assert ignoring.n_irrelevant.tolist() == [1, 0]
-    assert dataclasses.replace(named, relevant_from=2).n_relevant.tolist() == [1, 0]
+    assert dataclasses.replace(named, min_relevant_grade=2).n_relevant.tolist() == [1, 0]
 
 
 # ---------------------------------------------------------------------- indexing
@@ -696,7 +703,7 @@ def test_some_rows_are_queries():
     relevance = Relevance.from_lists([[0, 2], [3]], n_items=4, query_rows=[1, 0])
     part = relevance[[3, 1, 2]]
     np.testing.assert_equal(dense(part), [[NAN, OUT, 1.0]])
-    assert part.own_items.tolist() == [1]
+    assert part.query_items.tolist() == [1]
 
 
 def test_indexing_twice_when_no_query_is_left():
@@ -774,7 +781,7 @@ def test_take_queries_keeps_items_own_rows_and_names(queries):
     part = relevance.take_queries(queries)
     at = np.arange(3)[queries]
     np.testing.assert_equal(dense(part), dense(relevance)[at])
-    assert part.own_items.tolist() == at.tolist()
+    assert part.query_items.tolist() == at.tolist()
     assert part.query_ids.tolist() == relevance.query_ids[at].tolist()
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
-from rankspace import BilinearMetric, Index, LinearMetric, Ranking, TwoMapMetric
+from rankspace import AsymmetricMetric, BilinearMetric, Index, LinearMetric, Ranking
 from rankspace.search import exact as _space
 from rankspace.search import index as search
 
@@ -81,7 +81,7 @@ def test_a_query_whose_candidates_are_not_certain_is_searched_anew(rng):
     X = rng.normal(size=(4000, 6)).astype(np.float32)
     X[1000:2000] = X[0] + rng.integers(-2, 3, (1000, 6)).astype(np.float32) * np.float32(1e-7)
     Q = X[:1] + np.float32(0.01)
-    space = _space.Space(X, inner=False, backend="exact")
+    space = _space.Space(X, inner_product=False, backend="exact")
     assert not space.nearest(Q, np.array([-1]), 10)[2].any()
     np.testing.assert_array_equal(Index(X).rank(Q, 10).items, brute(Q, X).top(10).items)
 
@@ -98,11 +98,11 @@ def test_linear_metric_ranks_as_its_distances(seed, k, rank):
 
 @settings(deadline=None, max_examples=40)
 @given(st.integers(0, 2**32), st.integers(1, 40))
-@pytest.mark.parametrize("kind", [BilinearMetric, TwoMapMetric])
+@pytest.mark.parametrize("kind", [BilinearMetric, AsymmetricMetric])
 def test_metrics_of_two_maps_rank_as_their_distances(kind, seed, k):
     rng = np.random.default_rng(seed)
     X, Q = rng.normal(size=(400, 5)) + 10, rng.normal(size=(7, 3))
-    metric = kind(rng.normal(size=(4, 3)), rng.normal(size=(4, 5)), offset=rng.normal(size=4))
+    metric = kind(rng.normal(size=(4, 3)), rng.normal(size=(4, 5)), query_offset=rng.normal(size=4))
     expected = Ranking.from_distances(metric.distances(Q, X)).top(k)
     found = metric.rank(Q, X, k)
     np.testing.assert_array_equal(found.items, expected.items)
@@ -119,7 +119,7 @@ def test_a_query_is_left_out_of_its_list_and_its_duplicates_are_not():
 def test_some_items_as_queries(rng):
     X = rng.normal(size=(200, 3))
     rows = np.array([5, 170, 3])
-    assert_same(Index(X).rank(own_items=rows, k=7), brute(X[rows], X, rows).top(7))
+    assert_same(Index(X).rank(query_items=rows, k=7), brute(X[rows], X, rows).top(7))
 
 
 def test_added_items_are_found(rng):
@@ -185,13 +185,16 @@ def test_faiss_absent_names_the_extra(monkeypatch):
             "k must be a whole number of at least 1: got 0",
         ),
         (
-            lambda: Index([[1.0]]).rank([[1.0]], own_items=[3]),
-            "own_items must be whole numbers from -1 to 0: got 3",
+            lambda: Index([[1.0]]).rank([[1.0]], query_items=[3]),
+            "query_items must be whole numbers from -1 to 0: got 3",
         ),
-        (lambda: Index([[1.0]]).rank(own_items=[-1]), "whole numbers from 0 to 0: got -1 to -1"),
-        (lambda: Index([[1.0]]).rank([[1.0]], own_items=[0.5]), "must be whole numbers"),
+        (lambda: Index([[1.0]]).rank(query_items=[-1]), "whole numbers from 0 to 0: got -1 to -1"),
+        (lambda: Index([[1.0]]).rank([[1.0]], query_items=[0.5]), "must be whole numbers"),
         (lambda: Index([[1.0]]).rank([[1.0]], k=1.5), "whole number of at least 1: got 1.5"),
-        (lambda: Index([[1.0]]).rank([[1.0]], own_items=[0, 0]), "one entry for each of 1 queries"),
+        (
+            lambda: Index([[1.0]]).rank([[1.0]], query_items=[0, 0]),
+            "one entry for each of 1 queries",
+        ),
         (lambda: Index([[1.0]]).add([[1.0, 2.0]]), "X must have 1 features"),
         (lambda: Index([[1.0]], ids=["a"]).add([[1.0]]), "for all items or for none"),
         (lambda: Index([[1.0]], ids=["a"]).add([[1.0]], ids=["a"]), "must not repeat a name"),
@@ -217,13 +220,13 @@ def test_reranking_all_items_is_ranking_them():
     for metric in (
         None,
         LinearMetric(rng.normal(size=(2, 3))),
-        BilinearMetric(rng.normal(size=(2, 3)), rng.normal(size=(2, 3)), offset=[1.0, 0.5]),
-        TwoMapMetric(rng.normal(size=(2, 3)), rng.normal(size=(2, 3)), offset=[1.0, 0.5]),
+        BilinearMetric(rng.normal(size=(2, 3)), rng.normal(size=(2, 3)), query_offset=[1.0, 0.5]),
+        AsymmetricMetric(rng.normal(size=(2, 3)), rng.normal(size=(2, 3)), query_offset=[1.0, 0.5]),
     ):
         index = Index(X, metric)
         own = np.array([3, -1, 5, -1, -1, 7, 0])
-        full = index.rank(Q, own_items=own)
-        again = index.rerank(Q, [rng.permutation(40) for _ in Q], own_items=own)
+        full = index.rank(Q, query_items=own)
+        again = index.rerank(Q, [rng.permutation(40) for _ in Q], query_items=own)
         np.testing.assert_array_equal(again.items, full.items)
         np.testing.assert_allclose(again.distances, full.distances, atol=1e-6)
 

@@ -17,16 +17,16 @@ from rankspace import (
     load_metric,
     tune,
 )
-from rankspace._engine.parallel.local import Threads
+from rankspace._engine.parallel import Threads
 from rankspace.cli.main import main
 from rankspace.cli.tune import seconds
-from rankspace.learners.hard_negatives import narrowed
-from rankspace.relevance.splits import deal_queries, hold_out
+from rankspace.learners.hard_negatives import with_hard_negatives
+from rankspace.relevance.splits import fold_queries, hold_out
 from rankspace.tuning import tuner as module
 from rankspace.tuning.candidates import METHODS, Candidate, candidates, suited
-from rankspace.tuning.choice import Choice, judge
-from rankspace.tuning.report import Tried
-from rankspace.tuning.trials import AS_IS, Trial, names_of, seen_queries
+from rankspace.tuning.choice import Selection, judge
+from rankspace.tuning.report import TrialResult
+from rankspace.tuning.trials import AS_IS, CrossValidation, names_of, seen_queries
 from rankspace.tuning.tuner import _looks
 
 MEASURE = "ndcg-linear@10"
@@ -36,8 +36,8 @@ MEASURE = "ndcg-linear@10"
 def few_candidates(monkeypatch):
     """Two maps; what all candidates do is for the recipe to show."""
     few = [
-        Candidate("both", lambda: ListwiseMap(0.003, random_state=0)),
-        Candidate("query", lambda: ListwiseMap(0.003, side="query", random_state=0)),
+        Candidate("shared", lambda: ListwiseMap(0.003, random_state=0)),
+        Candidate("query", lambda: ListwiseMap(0.003, sides="query", random_state=0)),
     ]
     monkeypatch.setattr(module, "candidates", lambda *sizes: few)
 
@@ -57,14 +57,14 @@ def tried(name, values, part_of="", lead=0.0):
     """A candidate with made-up values, and no lists."""
     nothing = (np.zeros(0, np.int64), np.zeros(0))
     lists = Ranking.from_pairs([nothing] * len(values), 300)
-    return Tried(name, values, 0.0, lists, part_of, lead)
+    return TrialResult(name, values, 0.0, lists, part_of, lead)
 
 
 def test_a_planted_metric_is_found_and_helps_new_queries():
     X, relevance, Q = planted()
     tuned = tune(X, relevance, queries=Q, random_state=0)
-    assert tuned.report.chosen == "both"
-    assert tuned.report.verdict.startswith("Better beyond chance: both")
+    assert tuned.report.chosen == "shared"
+    assert tuned.report.verdict.startswith("Better beyond chance: shared")
     found = tuned.report.comparisons["all"]
     assert found.p_value[MEASURE] < 0.001
     other = np.random.default_rng(1).normal(size=(60, 6))
@@ -102,7 +102,7 @@ def test_held_out_queries_are_judged_by_metrics_that_never_met_them():
     X, relevance, Q = planted()
     report = tune(X, relevance, queries=Q, random_state=0).report
     seed = int(np.random.RandomState(0).randint(2**31 - 1))
-    for train, test in deal_queries(np.arange(60), None, 5, seed):
+    for train, test in fold_queries(np.arange(60), None, 5, seed):
         model = ListwiseMap(0.003, random_state=0)
         model.fit(X, relevance.take_queries(train), queries=Q[train])
         ranking = Index(X, model.metric_).rank(Q[test], 10)
@@ -115,23 +115,23 @@ def test_held_out_queries_are_judged_by_metrics_that_never_met_them():
 def test_no_query_has_a_say_in_what_it_is_judged_by(monkeypatch):
     """Each half of the queries likes another candidate: honest values are those of the rival."""
     X, relevance, Q = planted(n_queries=20)
-    monkeypatch.setattr(module, "deal_queries", lambda *a: [
+    monkeypatch.setattr(module, "fold_queries", lambda *a: [
         (np.arange(10, 20), np.arange(10)), (np.arange(10), np.arange(10, 20))
     ])  # fmt: skip
     first = np.arange(20) < 10
     wanted = {
         AS_IS: np.full(20, 0.5),
-        "both": np.where(first, 0.9, 0.4) + 0.01 * np.arange(20) / 20,
+        "shared": np.where(first, 0.9, 0.4) + 0.01 * np.arange(20) / 20,
         "query": np.where(first, 0.4, 0.9) + 0.01 * np.arange(20) / 20,
     }
 
-    monkeypatch.setattr(Trial, "run", lambda *call: iter(()))
+    monkeypatch.setattr(CrossValidation, "run", lambda *call: iter(()))
     values = [tried(name, values) for name, values in wanted.items()]
-    monkeypatch.setattr(Trial, "tried", lambda *call: values)
+    monkeypatch.setattr(CrossValidation, "tried", lambda *call: values)
     monkeypatch.setattr(module, "ALONE", 0.0)
     report = tune(X, relevance, queries=Q, random_state=0).report
     np.testing.assert_allclose(report.after.values[MEASURE][first], wanted["query"][first])
-    np.testing.assert_allclose(report.after.values[MEASURE][~first], wanted["both"][~first])
+    np.testing.assert_allclose(report.after.values[MEASURE][~first], wanted["shared"][~first])
     assert report.chosen == AS_IS
     assert "Nothing is better beyond chance" in report.verdict
 
@@ -142,12 +142,12 @@ def test_candidates_that_harm_a_group_are_passed_over():
     noise = 0.01 * rng.normal(size=100)
     greedy = tried("greedy", np.where(seen, 0.7, 0.4) + noise)
     modest = tried("modest", np.where(seen, 0.55, 0.5) + noise)
-    choice = Choice([tried(AS_IS, raw), greedy, modest], seen, 1.0, False)
+    choice = Selection([tried(AS_IS, raw), greedy, modest], seen, 1.0, False)
     assert choice.pick(np.ones(100, dtype=bool)) == 2
     assert choice.pick(seen) == 1
-    assert Choice(choice.tried[:2], seen, 1.0, False).pick(np.ones(100, dtype=bool)) == 0
+    assert Selection(choice.tried[:2], seen, 1.0, False).pick(np.ones(100, dtype=bool)) == 0
     errors = [tried(t.name, 1 - t.values) for t in choice.tried]
-    assert Choice(errors, seen, -1.0, False).pick(np.ones(100, dtype=bool)) == 2
+    assert Selection(errors, seen, -1.0, False).pick(np.ones(100, dtype=bool)) == 2
 
 
 def test_a_choice_is_clear_two_standard_errors_ahead_of_other_fits():
@@ -158,11 +158,11 @@ def test_a_choice_is_clear_two_standard_errors_ahead_of_other_fits():
         other = first + 0.02 * (noise / noise.std() + 0.1 * lead)
         rivals = [tried(AS_IS, raw), tried("first", first), tried("other", other)]
         rivals.append(tried("part", other, "other"))
-        choice = Choice(rivals, np.zeros(100, dtype=bool), 1.0, False)
+        choice = Selection(rivals, np.zeros(100, dtype=bool), 1.0, False)
         assert choice.of_all() == "other"
         assert choice.is_clear() == clear
         errors = [tried(t.name, 1 - t.values, t.part_of) for t in rivals]
-        assert Choice(errors, choice.seen, -1.0, False).is_clear() == clear
+        assert Selection(errors, choice.seen, -1.0, False).is_clear() == clear
 
 
 def test_others_must_be_ahead_of_the_preferred_by_their_lead():
@@ -175,10 +175,10 @@ def test_others_must_be_ahead_of_the_preferred_by_their_lead():
             other = first + 0.02 * (noise / noise.std() + 0.1 * ahead)
             rivals = [tried(AS_IS, first - 0.1), tried("first", first)]
             rivals.append(tried("other", other, lead=lead))
-            assert Choice(rivals, nobody, 1.0, False, None, "first").pick(everyone) == expected
-            assert Choice(rivals, nobody, 1.0, False).pick(everyone) == 2
+            assert Selection(rivals, nobody, 1.0, False, None, "first").pick(everyone) == expected
+            assert Selection(rivals, nobody, 1.0, False).pick(everyone) == 2
             errors = [tried(t.name, 1 - t.values, lead=t.lead) for t in rivals]
-            assert Choice(errors, nobody, -1.0, False, None, "first").pick(everyone) == expected
+            assert Selection(errors, nobody, -1.0, False, None, "first").pick(everyone) == expected
 
 
 def test_where_the_preferred_harms_nothing_bolder_is_picked():
@@ -188,7 +188,7 @@ def test_where_the_preferred_harms_nothing_bolder_is_picked():
     bold, careful = tried("bold", raw + 0.2, lead=2.0), tried("careful", raw + 0.1)
 
     def picked(*rivals):
-        choice = Choice([tried(AS_IS, raw), *rivals], seen, 1.0, False, None, "first")
+        choice = Selection([tried(AS_IS, raw), *rivals], seen, 1.0, False, None, "first")
         return choice.tried[choice.pick(everyone)].name
 
     assert picked(harmful, bold) == AS_IS
@@ -199,15 +199,15 @@ def test_where_the_preferred_harms_nothing_bolder_is_picked():
 @pytest.mark.parametrize("one_length", [True, False])
 def test_maps_of_the_queries_are_left_only_for_a_lead(one_length):
     whole = candidates(60, 300, 6, 0, "linear", one_length)[0]
-    part = "query" if one_length else "both"
+    part = "query" if one_length else "shared"
     assert whole.preferred == whole.along[part].name
     assert whole.lead == whole.along["weakest"].lead == whole.along["weakest"].weaker().lead == 2
     assert whole.weaker() is whole.along["query"].weaker() is None
     careful = whole.careful()
-    assert careful.build().bystanders == 0.03
-    assert list(careful.along) == ["both", "query"]
+    assert careful.build().unjudged_weight == 0.03
+    assert list(careful.along) == ["shared", "query"]
     assert careful.preferred == careful.along[part].name
-    assert careful.lead == careful.along["both"].lead == 0
+    assert careful.lead == careful.along["shared"].lead == 0
     assert careful.careful is None
     assert careful.weaker() is None
 
@@ -228,12 +228,12 @@ def test_parts_of_a_candidate_are_judged_as_if_fitted_by_themselves():
     splits = [hold_out(X, relevance, Q, *fold) for fold in folds]
     whole = candidates(60, 300, 6, 0, "linear")[0]
     both, query, weakest, *of_weakest = whole.along.values()
-    sides = [other.build().side for other in whole.along.values()]
-    assert sides == ["both", "query", "each", "both", "query"]
-    assert both.build().pull == query.build().pull == whole.build().pull
-    assert weakest.build().pull == whole.build().pull[-1:]
+    sides = [other.build().sides for other in whole.along.values()]
+    assert sides == ["shared", "query", "separate", "shared", "query"]
+    assert both.build().reg == query.build().reg == whole.build().reg
+    assert weakest.build().reg == whole.build().reg[-1:]
     together, apart = (
-        Trial(splits, [test for _, test in folds], relevance, MEASURE) for _ in range(2)
+        CrossValidation(splits, [test for _, test in folds], relevance, MEASURE) for _ in range(2)
     )
     assert list(together.run([whole], [0, 1])) == [whole.name]
     list(apart.run(list(whole.along.values()), [0, 1]))
@@ -244,7 +244,7 @@ def test_parts_of_a_candidate_are_judged_as_if_fitted_by_themselves():
         assert found[name].part_of == whole.name
     for other in of_weakest:
         assert found[other.name].part_of == weakest.name
-        assert other.build().pull == weakest.build().pull
+        assert other.build().reg == weakest.build().reg
     for other in apart.tried([0, 1]):
         np.testing.assert_array_equal(found[other.name].values, other.values)
 
@@ -255,7 +255,7 @@ def judged_alone(rivals, seen=None, alone=0.02, level=0.0, singles=("first",)):
     half = np.arange(n) % 2 == 0
     judgments = Relevance.from_lists([[0]] * n, n_items=300)
     seen = np.ones(n, dtype=bool) if seen is None else seen
-    choice = Choice(rivals, seen, 1.0, False)
+    choice = Selection(rivals, seen, 1.0, False)
     parts = [np.flatnonzero(half), np.flatnonzero(~half)]
     return judge(choice, parts, judgments, MEASURE, level, alone, singles).report
 
@@ -344,9 +344,11 @@ def test_a_careful_candidate_is_tried_where_the_first_harms_a_group(harm, genera
         run.extend(names_of(c)[0] for c in some if names_of(c)[0] not in run)
         return iter(())
 
-    monkeypatch.setattr(Trial, "run", record)
-    monkeypatch.setattr(Trial, "names", lambda trial, folds: run)
-    monkeypatch.setattr(Trial, "_together", lambda trial, name, folds: tried(name, values[name]))
+    monkeypatch.setattr(CrossValidation, "run", record)
+    monkeypatch.setattr(CrossValidation, "names", lambda trial, folds: run)
+    monkeypatch.setattr(
+        CrossValidation, "_together", lambda trial, name, folds: tried(name, values[name])
+    )
     report = tune(X, relevance, queries=Q, generalise=generalise, random_state=0).report
     assert run == [AS_IS, "first", *(["careful"] if harm or generalise else [])]
     assert report.chosen == ("careful" if harm else "first")
@@ -359,7 +361,7 @@ def test_harm_to_a_small_group_must_be_beyond_chance():
         values = np.where(seen, 0.7, 0.5)
         values[~seen] += 0.1 * (few - loss)
         rivals = [tried(AS_IS, np.full(100, 0.5)), tried("map", values)]
-        assert Choice(rivals, seen, 1.0, False).pick(np.ones(100, dtype=bool)) == expected
+        assert Selection(rivals, seen, 1.0, False).pick(np.ones(100, dtype=bool)) == expected
 
 
 @pytest.mark.parametrize("rival", [True, False])
@@ -374,7 +376,7 @@ def test_what_turns_out_to_harm_a_group_gives_way_to_the_next(rival):
     ]  # fmt: skip
     parts = [np.flatnonzero(half), np.flatnonzero(~half)]
     judgments = Relevance.from_lists([[0]] * 120, n_items=300)
-    report, _ = judge(Choice(rivals, seen, 1.0, False), parts, judgments, MEASURE, 0.05)
+    report, _ = judge(Selection(rivals, seen, 1.0, False), parts, judgments, MEASURE, 0.05)
     assert [t.name for t in report.tried] == [t.name for t in rivals]
     assert report.chosen == ("modest" if rival else AS_IS)
     assert report.verdict.startswith("Better" if rival else "It is better on the whole, but worse")
@@ -387,27 +389,29 @@ def test_generalising_chooses_by_queries_with_new_items():
     general = tried("general", np.where(seen, 0.55, 0.6) + noise)
     rivals = [tried(AS_IS, raw), memory, general]
     everyone = np.ones(100, dtype=bool)
-    assert Choice(rivals, seen, 1.0, False).pick(everyone) == 1
-    assert Choice(rivals, seen, 1.0, True).pick(everyone) == 2
+    assert Selection(rivals, seen, 1.0, False).pick(everyone) == 1
+    assert Selection(rivals, seen, 1.0, True).pick(everyone) == 2
 
 
 @pytest.mark.parametrize("cores", [1, 2, 3, 4])
 @pytest.mark.parametrize("n_folds", [1, 4, 5])
 def test_a_left_over_fit_has_all_cores_and_gives_the_same(cores, n_folds, monkeypatch):
     X, relevance, Q = planted()
-    folds = deal_queries(np.arange(60), np.arange(12) if n_folds == 1 else None, n_folds, 0)
+    folds = fold_queries(np.arange(60), np.arange(12) if n_folds == 1 else None, n_folds, 0)
     splits, tests = [hold_out(X, relevance, Q, *fold) for fold in folds], [t for _, t in folds]
     (candidate, _), shared = module.candidates(), []
     numbers = range(n_folds)
 
     class Watched(Threads):
-        def each(self, step, blocks, state=None, *, at_once=None):
+        def map(self, step, blocks, state=None, *, max_in_flight=None):
             shared.append(len(blocks))
-            return super().each(step, blocks, state, at_once=at_once)
+            return super().map(step, blocks, state, max_in_flight=max_in_flight)
 
-    trial, plain = (Trial(splits, tests, relevance, MEASURE) for _ in range(2))
+    trial, plain = (CrossValidation(splits, tests, relevance, MEASURE) for _ in range(2))
     for runner, backend in ((trial, Watched(cores)), (plain, Threads(1))):
-        monkeypatch.setattr("rankspace.tuning.trials.current", lambda backend=backend: backend)
+        monkeypatch.setattr(
+            "rankspace.tuning.trials.current_backend", lambda backend=backend: backend
+        )
         list(runner.run([candidate], numbers))
     assert shared == [n_folds - (cores > 1 and n_folds % cores == 1)]
     np.testing.assert_array_equal(trial.tried(numbers)[0].values, plain.tried(numbers)[0].values)
@@ -428,7 +432,7 @@ def test_a_dev_split_is_judged_and_the_rest_learned_from():
     values = tuned.report.before.values[MEASURE]
     assert np.isnan(values[:40]).all()
     assert not np.isnan(values[40:]).any()
-    assert tuned.report.chosen == "both"
+    assert tuned.report.chosen == "shared"
     model = ListwiseMap(0.003, random_state=0).fit(X, relevance, queries=Q)
     np.testing.assert_allclose(tuned.metric.components, model.components_)
 
@@ -481,17 +485,17 @@ def test_all_looks_together_spend_the_level(methods, early, exhaustive):
 
 
 def test_weaker_pulls_are_tried_while_they_are_clearly_ahead(monkeypatch):
-    def of_pull(pull: float) -> Candidate:
+    def of_reg(reg: float) -> Candidate:
         return Candidate(
-            f"pull {pull:g}", lambda: ListwiseMap(pull),
-            weaker=lambda: of_pull(pull / 10) if pull > 1e-8 else None,
+            f"reg {reg:g}", lambda: ListwiseMap(reg),
+            weaker=lambda: of_reg(reg / 10) if reg > 1e-8 else None,
         )  # fmt: skip
 
-    monkeypatch.setattr(module, "candidates", lambda *sizes: [of_pull(100.0), of_pull(10.0)])
+    monkeypatch.setattr(module, "candidates", lambda *sizes: [of_reg(100.0), of_reg(10.0)])
     X, relevance, Q = planted()
     report = tune(X, relevance, queries=Q, random_state=0).report
     names = [t.name for t in report.tried]
-    assert names[:3] == [AS_IS, "pull 100", "pull 10"]
+    assert names[:3] == [AS_IS, "reg 100", "reg 10"]
     assert 3 < len(names) < 12
     chosen = names.index(report.chosen)
     assert chosen in (len(names) - 1, len(names) - 2)
@@ -505,12 +509,12 @@ def test_labels_and_queries_that_are_rows():
     y = np.arange(90) % 3
     X = rng.normal(size=(90, 4)) * [1, 1, 9, 9] + 2 * np.eye(4)[y]
     tuned = tune(X, y, measure="map", random_state=0)
-    assert tuned.report.chosen == "both"
+    assert tuned.report.chosen == "shared"
     assert tuned.report.measure == "map"
 
 
 def test_a_map_of_queries_may_be_the_answer(monkeypatch):
-    few = [Candidate("query", lambda: ListwiseMap(0.003, side="query"))]
+    few = [Candidate("query", lambda: ListwiseMap(0.003, sides="query"))]
     monkeypatch.setattr(module, "candidates", lambda *sizes: few)
     X, relevance, Q = planted()
     X, Q = (points / np.linalg.norm(points, axis=1, keepdims=True) for points in (X, Q))
@@ -527,7 +531,7 @@ def test_if_time_ends_between_looks_the_first_gets_the_whole_level(monkeypatch):
     X, relevance, Q = planted()
     report = tune(X, relevance, queries=Q, budget=1e9, random_state=0).report
     assert (~np.isnan(report.before.values[MEASURE])).sum() == 20
-    assert report.chosen == "both"
+    assert report.chosen == "shared"
     assert report.skipped == []
 
 
@@ -541,7 +545,7 @@ def test_a_loss_is_not_told_as_a_small_chance():
     parts = [np.flatnonzero(half), np.flatnonzero(~half)]
     judgments = Relevance.from_lists([[0]] * 40, n_items=300)
     everyone = np.ones(40, dtype=bool)
-    report, _ = judge(Choice(rivals, everyone, 1.0, False), parts, judgments, MEASURE, 0.05)
+    report, _ = judge(Selection(rivals, everyone, 1.0, False), parts, judgments, MEASURE, 0.05)
     assert report.chosen == AS_IS
     assert "one-sided p = 1, asked for is 0.05" in report.verdict
 
@@ -554,7 +558,7 @@ def test_queries_count_by_their_weight():
     ]  # fmt: skip
     everyone = np.ones(40, dtype=bool)
     for weights, expected in ((None, 1), (np.where(half, 1.0, 2.0), 2), (np.zeros(40), 1)):
-        assert Choice(rivals, everyone, 1.0, False, weights).pick(everyone) == expected
+        assert Selection(rivals, everyone, 1.0, False, weights).pick(everyone) == expected
 
 
 def test_items_that_do_not_count_stand_in_no_list():
@@ -588,26 +592,26 @@ def test_what_is_learned_from_is_judged_or_near():
     X, Q = rng.normal(size=(2500, 8)), rng.normal(size=(20, 8))
     near = np.argsort(((Q[:, None] - X) ** 2).sum(axis=2), axis=1)[:, 5:8]
     relevance = Relevance.from_lists(near.tolist(), n_items=2500)
-    assert narrowed(X, relevance, Q) == (X, relevance)  # for lengths differ
+    assert with_hard_negatives(X, relevance, Q) == (X, relevance)  # for lengths differ
     X, Q = (points / np.linalg.norm(points, axis=1, keepdims=True) for points in (X, Q))
-    few, part = narrowed(X, relevance, Q)
+    few, part = with_hard_negatives(X, relevance, Q)
     assert np.unique(near).size < len(few) <= np.unique(near).size + 1000
     assert part.n_items == len(few)
     for q in range(20):
         np.testing.assert_array_equal(few[part.relevant(q)], X[relevance.relevant(q)])
         nearest = np.argsort(-X @ Q[q])[:20]
         assert all((few == X[item]).all(axis=1).any() for item in nearest)
-    own = replace(relevance, own_items=np.arange(20))
-    assert narrowed(X, own, Q) == (X, own)
-    assert narrowed(X, own, None) == (X, own)
+    own = replace(relevance, query_items=np.arange(20))
+    assert with_hard_negatives(X, own, Q) == (X, own)
+    assert with_hard_negatives(X, own, None) == (X, own)
 
 
 def test_a_budget_leaves_candidates_out_and_says_so():
     X, relevance, Q = planted()
     tuned = tune(X, relevance, queries=Q, budget=1e-9, random_state=0)
-    assert tuned.report.skipped == ["both", "query"]
+    assert tuned.report.skipped == ["shared", "query"]
     assert tuned.report.chosen == AS_IS
-    assert "No time was left for: both, query." in str(tuned)
+    assert "No time was left for: shared, query." in str(tuned)
 
 
 def test_the_report_prints_and_goes_to_json():
@@ -615,19 +619,19 @@ def test_the_report_prints_and_goes_to_json():
     tuned = tune(X, relevance, queries=Q, random_state=0)
     text = str(tuned)
     assert "held-out queries" in text
-    assert "both" in text
+    assert "shared" in text
     content = json.loads(tuned.report.to_json())
-    assert content["chosen"] == "both"
+    assert content["chosen"] == "shared"
     assert set(content["groups"]) <= {"all", "seen", "new"}
     assert content["groups"]["all"]["n_queries"] == 60
-    assert [row["name"] for row in content["tried"]] == [AS_IS, "both", "query"]
+    assert [row["name"] for row in content["tried"]] == [AS_IS, "shared", "query"]
 
 
 def test_steps_are_told():
     steps = []
     X, relevance, Q = planted()
     tune(X, relevance, queries=Q, random_state=0, progress=lambda *step: steps.append(step))
-    assert steps[0] == ("both", 0.0)
+    assert steps[0] == ("shared", 0.0)
     assert steps[-1] == ("fitting the choice on all queries", 1.0)
 
 
@@ -650,12 +654,12 @@ def test_candidates_suit_the_size(sizes, expected):
 
 def test_pulls_get_weaker_and_end():
     first = candidates(100, 1000, 32, 0, "linear")[0]
-    assert first.build().pull == [0.8, 0.024]
+    assert first.build().reg == [0.8, 0.024]
     assert first.weaker() is None
     weakest = first.along["weakest"]
     pulls, candidate = [], weakest
     while candidate is not None:
-        pulls.append(candidate.build().pull)
+        pulls.append(candidate.build().reg)
         assert candidate.build().gain == "linear"
         candidate = candidate.weaker()
     np.testing.assert_allclose(np.ravel(pulls), [0.024, 0.008, 0.0024, 0.0008])
@@ -773,7 +777,7 @@ def tune_by_command(files, *more):
 def test_the_command_writes_the_metric_and_says_what_it_is_worth(files, capsys):
     assert tune_by_command(files) == 0
     text = capsys.readouterr().out
-    assert "Better beyond chance: both" in text
+    assert "Better beyond chance: shared" in text
     X, relevance, Q = planted()
     expected = tune(X, relevance, queries=Q, random_state=0).metric
     stored = load_metric(files / "m.safetensors")

@@ -29,15 +29,15 @@ def on_cluster(options: argparse.Namespace, progress: Progress) -> Iterator[None
     if getattr(options, "cluster", None) is None:
         yield
         return
-    from .._engine.parallel import on
+    from .._engine.parallel import use_backend
 
     if ":" not in options.cluster:
         raise ValueError(
             f"--cluster must be the address of a scheduler, such as tcp://SCHEDULER:8786: got "
             f"{options.cluster!r}."
         )
-    with on(options.cluster) as backend:
-        sys.stderr.write(f"cluster of {backend.n_workers} workers: {backend.dashboard}\n")
+    with use_backend(options.cluster) as backend:
+        sys.stderr.write(f"cluster of {backend.n_processes} workers: {backend.dashboard}\n")
         done = threading.Event()
         watch = threading.Thread(target=_watch, args=(backend, progress, done), daemon=True)
         watch.start()
@@ -51,5 +51,5 @@ def on_cluster(options: argparse.Namespace, progress: Progress) -> Iterator[None
 def _watch(backend: Any, progress: Progress, done: threading.Event) -> None:
     while not done.wait(EVERY):
         progress.say(
-            f"round {backend.n_rounds}, {backend.n_busy} of {backend.n_workers} workers busy"
+            f"round {backend.n_rounds}, {backend.n_busy} of {backend.n_processes} workers busy"
         )

@@ -49,7 +49,7 @@ def add_export(verbs: Any) -> None:
 
 def export(options: argparse.Namespace) -> str:
     """Put a metric where vectors live."""
-    from ..metrics.embedding import load_metric
+    from ..metrics import load_metric
 
     _check_words(options)
     metric = load_metric(options.metric)
@@ -93,11 +93,11 @@ def _npy(metric: Any, options: argparse.Namespace, progress: Any) -> str:
 
 
 def _frozen(metric: Any, options: argparse.Namespace, progress: Any) -> str:
-    from ..export import to_frozen
+    from ..export import to_query_side
 
     vectors, _ = _items(options)
     asked = Path(options.place).with_suffix(".queries.safetensors")
-    to_frozen(metric, vectors, options.place, progress=progress).metric.save(asked)
+    to_query_side(metric, vectors, options.place, progress=progress).metric.save(asked)
     return f"inner product with queries mapped by {asked}"
 
 
@@ -151,7 +151,7 @@ def _items(options: argparse.Namespace) -> tuple[Any, Any]:
 
 
 def _measure(metric: Any) -> str:
-    return "inner product" if metric.inner else "Euclidean distance"
+    return "inner product" if metric.inner_product else "Euclidean distance"
 
 
 TARGETS: dict[str, Callable[[Any, argparse.Namespace, Any], str]] = {

@@ -134,7 +134,7 @@ def transform(options: argparse.Namespace) -> str:
     import numpy as np
 
     from ..export import to_npy
-    from ..metrics.embedding import load_metric
+    from ..metrics import load_metric
 
     metric: Any = load_metric(options.metric)
     with Progress("rankspace transform") as progress:

@@ -28,7 +28,7 @@ def judgments_with_texts(options: argparse.Namespace) -> tuple[Any, Any, Any]:
 
     from ..relevance.relevance import Relevance
 
-    rules = {"unjudged": options.unjudged, "relevant_from": options.relevant_from}
+    rules = {"unjudged": options.unjudged, "min_relevant_grade": options.min_relevant_grade}
     if Path(options.judgments).is_file():
         if options.split is not None:
             raise ValueError(
@@ -78,10 +78,16 @@ def vectors_of(options: argparse.Namespace) -> tuple[Any, Any, Any, Any, Any]:
         return X, queries, ids, read_names(options.queries), np.full(len(queries), -1)
     _refuse(options, "queries", why="a corpus in a file of vectors; other data bring their own")
     dataset = _open(options.corpus, options.split, embeddings=options.embeddings)
-    if dataset.X is None or dataset.relevance is None or dataset.relevance.has_lists:
+    if dataset.X is None or dataset.relevance is None or dataset.relevance.has_candidate_lists:
         raise ValueError(f"{options.corpus} has no vectors of both queries and items to rank.")
     relevance = _named(dataset.relevance)
-    return dataset.X, dataset.queries, relevance.item_ids, relevance.query_ids, relevance.own_items
+    return (
+        dataset.X,
+        dataset.queries,
+        relevance.item_ids,
+        relevance.query_ids,
+        relevance.query_items,
+    )
 
 
 def taught_by(options: argparse.Namespace) -> Any:

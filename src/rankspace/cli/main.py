@@ -151,7 +151,7 @@ def _add_judging(parser: Any) -> None:
         help="count unjudged items as irrelevant, or take them out of the lists",
     )  # fmt: skip
     parser.add_argument(
-        "--relevant-from", type=float, default=1.0, help="smallest grade that is relevant"
+        "--min-relevant-grade", type=float, default=1.0, help="smallest grade that is relevant"
     )
     parser.add_argument(
         "--ties", choices=("index", "mean"), default="index",
@@ -262,7 +262,7 @@ def _add_rank(verbs: Any) -> None:
 def rank(options: argparse.Namespace) -> str:
     """Rank a corpus for each query."""
     from ..datasets import write_trec_run
-    from ..metrics.embedding import load_metric
+    from ..metrics import load_metric
     from ..search.index import Index
     from ..search.ranking import Ranking
     from .inputs import vectors_of
@@ -277,7 +277,7 @@ def rank(options: argparse.Namespace) -> str:
     with Progress("rankspace rank") as progress:
         k = options.length or None
         with on_cluster(options, progress):
-            for block in index.blocks(queries, k, own_items=own, query_ids=query_ids):
+            for block in index.blocks(queries, k, query_items=own, query_ids=query_ids):
                 blocks.append(block)
                 progress.show(sum(len(b) for b in blocks) / n_queries)
         ranking = Ranking.join(blocks)

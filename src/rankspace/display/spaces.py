@@ -39,7 +39,7 @@ class SpaceDisplay:
     >>> from rankspace.display import SpaceDisplay
     >>> wine = load_wine()
     >>> train, test = wine.part(range(0, 178, 2)), wine.part(range(1, 178, 2))
-    >>> models = {"PCA": PCA(2).fit(train.X), "PARCA": PARCA(ridge=1e-4).fit(train.X, train.labels)}
+    >>> models = {"PCA": PCA(2).fit(train.X), "PARCA": PARCA(reg=1e-4).fit(train.X, train.labels)}
     >>> display = SpaceDisplay.from_metrics(models, train.X, train.labels, test.X, test.labels)
     >>> len(display.axes_), display.errors["PARCA"] < display.errors["PCA"]
     (2, True)

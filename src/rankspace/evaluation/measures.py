@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from .._engine.parallel import current
+from .._engine.parallel import current_backend
 from .._engine.parallel.threads import n_threads
 from ..relevance.relevance import Relevance
 from ..search.blocks import JudgedSearch, RankedBlocks
@@ -107,7 +107,7 @@ def evaluate(
         held together.
     relevance : Relevance
         The judgments. Its ``unjudged`` says whether unjudged items count as irrelevant or are
-        taken out of the lists first, ``relevant_from`` which grade is relevant where a measure
+        taken out of the lists first, ``min_relevant_grade`` which grade is relevant where a measure
         knows only yes and no, ``weights`` how much a query counts in the means.
     measures : str or sequence of str, default="map ndcg@10"
         Names separated by spaces: ``auc``, ``p@10``, ``r@100``, ``map``, ``mrr``, ``ndcg@10`` (gain
@@ -148,7 +148,7 @@ def evaluate(
         raise ValueError(f"empty must be 'skip' or a number: got {empty!r}.")
     if any(parse_measure(name)[0].gain == "exponential" for name in names):
         _check_gains(relevance)
-    judging = _Judging(relevance, names, mean_of_ties=ties == "mean")
+    judging = _Evaluator(relevance, names, mean_of_ties=ties == "mean")
     if isinstance(ranking, RankedBlocks) and ranking.judged_there:
         values = judging.elsewhere(ranking)
     else:
@@ -176,7 +176,7 @@ def _check_gains(relevance: Relevance) -> None:
 class _Given:
     """In the place of a search: lists that are there already."""
 
-    def local_step(self, part: tuple[Any, ...], state: None) -> Ranking:
+    def map_block(self, part: tuple[Any, ...], state: None) -> Ranking:
         return part[0]
 
 
@@ -195,7 +195,7 @@ def _cut(ranking: Ranking) -> list[tuple[Any, ...]]:
     return parts
 
 
-class _Judging:
+class _Evaluator:
     """Scores lists of queries as they come, into a table of queries by measures."""
 
     def __init__(self, relevance: Relevance, names: list[str], *, mean_of_ties: bool) -> None:
@@ -222,7 +222,7 @@ class _Judging:
                 f"ranking and relevance must have the same queries: got {ranking.n_queries} lists "
                 f"and {n_queries} queries. Give both query_ids to match them by name."
             )
-        if current().remote:
+        if current_backend().remote:
             return self.elsewhere(RankedBlocks(_Given(), _cut(ranking), None))
         return self.blocks([ranking])
 
@@ -245,7 +245,7 @@ class _Judging:
         step = JudgedSearch(blocks.search, self)
         parts = list(zip(firsts[:-1], blocks.parts, strict=True))
         listed = np.zeros(self.relevance.n_queries, dtype=bool)
-        for queries, values, states in current().each(step, parts, blocks.state):
+        for queries, values, states in current_backend().map(step, parts, blocks.state):
             listed[queries] = True
             self.values[queries], self.states[queries] = values, states
         return self._closed(listed, None if by_name else firsts[-1])
@@ -306,11 +306,11 @@ class _Judging:
             ranking.indptr, ranking.items, ranking.distances if self.mean_of_ties else None,
             new_items(ranking, relevance),
             relevance.rows, relevance.indptr, relevance.items, relevance.grades,
-            *relevance.positive_grades, relevance.own_items,
+            *relevance.positive_grades, relevance.query_items,
             np.where(own >= 0, np.append(relevance.grades, np.nan)[own], np.nan),
             relevance.n_items, relevance.n_relevant, relevance.n_irrelevant,
-            np.array([relevance.counts_background, relevance.unjudged == "irrelevant"]),
-            relevance.relevant_from,
+            np.array([relevance.unlisted_is_irrelevant, relevance.unjudged == "irrelevant"]),
+            relevance.min_relevant_grade,
             np.array([kernel_names.index(measure.kernel) for measure, _ in self.specs]),
             np.array([cut for _, cut in self.specs]),
             np.array([kinds[measure.gain] for measure, _ in self.specs]),

@@ -117,7 +117,7 @@ def leave_one_out(
         Items.
     y : array-like of shape (n_items,)
         Their classes.
-    metric : LinearMetric, BilinearMetric or TwoMapMetric, optional
+    metric : LinearMetric, BilinearMetric or AsymmetricMetric, optional
         What to measure by; plain Euclidean distance by default.
     ks : sequence of int, default=(1, 3, 5, 7, 9, 11, 15, 21)
         For each of them ``knn-error@k``, ``p@k`` and ``ndcg-mlr@k`` are added.
@@ -144,10 +144,10 @@ def leave_one_out(
         )
     relevance = Relevance.from_labels(y)
     labels, index = check_labels(y, "y"), Index(X, metric)
-    points = np.asarray(X)[relevance.own_items]
+    points = np.asarray(X)[relevance.query_items]
     names = " ".join([measures, *(f"p@{k} ndcg-mlr@{k}" for k in ks)])
-    judged = evaluate(index.blocks(points, own_items=relevance.own_items), relevance, names)
-    lists = index.rank(points, max(ks), own_items=relevance.own_items)
+    judged = evaluate(index.blocks(points, query_items=relevance.query_items), relevance, names)
+    lists = index.rank(points, max(ks), query_items=relevance.query_items)
     errors = {f"knn-error@{k}": (_winners(lists, labels, k) != labels).astype(float) for k in ks}
     return Report(
         {**judged.values, **errors}, judged.smaller_is_better | frozenset(errors),

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..display.plots import grouped_bars
-from ..relevance.splits import choose_queries, hold_out
+from ..relevance.splits import hold_out, split_queries
 from ._methods import fit_estimator, settings
 from ._recipe import Recipe
 from ._run import Jobs, Outcome, Table
@@ -54,7 +54,7 @@ def one_piece(problem: Mapping[str, Any], method: Mapping[str, Any], seed: int) 
     every = settings(method, {})
     chosen = every[0]
     if len(every) > 1:
-        parts = choose_queries(data.relevance.n_queries, 0.25, np.random.RandomState(seed))
+        parts = split_queries(data.relevance.n_queries, 0.25, np.random.RandomState(seed))
         split = hold_out(data.X, data.relevance, None, *parts)
         scores = [
             fit_estimator(method["estimator"], setting, split.X, split.relevance).score(

@@ -14,7 +14,7 @@ from ..display.plots import curves
 from ..learners.base import BaseRanker
 from ..learners.lgmml import LGMML
 from ..relevance.relevance import Relevance
-from ..relevance.splits import choose_queries, hold_out
+from ..relevance.splits import hold_out, split_queries
 from ._recipe import Recipe
 from ._run import Jobs, Outcome, Table
 
@@ -105,7 +105,7 @@ def examples(problem: Mapping[str, Any], seed: int) -> Problem:
     if "n_components" in problem:
         X = PCA(problem["n_components"], random_state=0).fit_transform(X)
     assert dataset.relevance is not None
-    chosen = choose_queries(dataset.relevance.n_queries, 0.2, np.random.RandomState(seed))
+    chosen = split_queries(dataset.relevance.n_queries, 0.2, np.random.RandomState(seed))
     split = hold_out(X, dataset.relevance, None, *chosen)
     return Problem(split.X, split.relevance, split.X, split.judged, split.points)
 

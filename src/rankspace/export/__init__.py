@@ -1,15 +1,15 @@
 """Put a metric where vectors live: files, indexes and databases."""
 
-from ._arrays import Frozen, to_frozen, to_npy
+from ._arrays import QuerySide, to_npy, to_query_side
 from ._faiss import to_faiss
 from ._onnx import to_onnx
 from ._pgvector import to_pgvector, to_sql
 from ._qdrant import to_qdrant
 
 __all__ = [
-    "Frozen",
+    "QuerySide",
     "to_faiss",
-    "to_frozen",
+    "to_query_side",
     "to_npy",
     "to_onnx",
     "to_pgvector",

@@ -21,7 +21,7 @@ SAMPLE = 10_000  # rows that settle the centre
 Progress = Callable[[float], Any]
 
 
-class Frozen(NamedTuple):
+class QuerySide(NamedTuple):
     """Items that stay as they are, and what their queries become.
 
     Parameters
@@ -36,8 +36,8 @@ class Frozen(NamedTuple):
     Examples
     --------
     >>> from rankspace import LinearMetric
-    >>> from rankspace.export import to_frozen
-    >>> frozen = to_frozen(LinearMetric([[2.0, 0.0]]), [[1.0, 9.0], [3.0, 5.0]])
+    >>> from rankspace.export import to_query_side
+    >>> frozen = to_query_side(LinearMetric([[2.0, 0.0]]), [[1.0, 9.0], [3.0, 5.0]])
     >>> frozen.metric.rank([[2.5, 9.0]], frozen.items).items
     array([1, 0])
     """
@@ -62,7 +62,7 @@ def to_npy(
 
     Parameters
     ----------
-    metric : LinearMetric, BilinearMetric or TwoMapMetric
+    metric : LinearMetric, BilinearMetric or AsymmetricMetric
         What maps them.
     vectors : path or array-like of shape (n, n_features)
         A .npy file, or the vectors themselves. float32 and float16 give float32.
@@ -90,14 +90,14 @@ def to_npy(
     _write(blocks, metric.embed_items if side == "items" else metric.embed_queries, path, progress)
 
 
-def to_frozen(
+def to_query_side(
     metric: EmbeddingMetric,
     vectors: Any,
     path: PathLike | None = None,
     *,
     block_size: int = BLOCK,
     progress: Progress | None = None,
-) -> Frozen:
+) -> QuerySide:
     """Leave the items as they are and put the whole metric on the side of the queries.
 
     For ``W = L'L`` the nearest item is the one with the largest ``2 (W q)'x - x'Wx``. So items keep
@@ -108,7 +108,7 @@ def to_frozen(
 
     Parameters
     ----------
-    metric : LinearMetric, BilinearMetric or TwoMapMetric
+    metric : LinearMetric, BilinearMetric or AsymmetricMetric
         What ranks.
     vectors : path or array-like of shape (n_items, n_features)
         The items: a .npy file, or an array.
@@ -121,7 +121,7 @@ def to_frozen(
 
     Returns
     -------
-    Frozen
+    QuerySide
 
     Notes
     -----
@@ -132,9 +132,9 @@ def to_frozen(
     --------
     >>> import numpy as np
     >>> from rankspace import LinearMetric
-    >>> from rankspace.export import to_frozen
+    >>> from rankspace.export import to_query_side
     >>> X = np.array([[0.0, 9.0], [1.0, 0.0], [2.0, 5.0]])
-    >>> items, metric = to_frozen(LinearMetric([[1.0, 0.0]]), X)
+    >>> items, metric = to_query_side(LinearMetric([[1.0, 0.0]]), X)
     >>> items
     array([[ 0.,  9.,  0.],
            [ 1.,  0., -1.],
@@ -147,15 +147,15 @@ def to_frozen(
     """
     blocks = open_blocks(metric, vectors, block_size)
     embed: Callable[[np.ndarray], np.ndarray]
-    if metric.inner:
+    if metric.inner_product:
         asked, embed = _inner_queries(metric), _same
     else:
         centre = centre_of(blocks.sample(SAMPLE))
         asked, embed = _distance_queries(metric, centre), _Widened(metric, centre)
     if path is None:
-        return Frozen(np.concatenate([embed(block) for block in blocks]), asked)
+        return QuerySide(np.concatenate([embed(block) for block in blocks]), asked)
     _write(blocks, embed, path, progress)
-    return Frozen(np.load(path, mmap_mode="r"), asked)
+    return QuerySide(np.load(path, mmap_mode="r"), asked)
 
 
 class _Widened:
@@ -177,21 +177,21 @@ def _same(block: np.ndarray) -> np.ndarray:
 
 def _distance_queries(metric: EmbeddingMetric, centre: np.ndarray) -> BilinearMetric:
     """``q`` to ``[2 B'(A q + a - B centre), 1]``."""
-    twice = 2 * metric.right.T.astype(np.float64)
-    offset = twice @ (metric.offset - metric.right @ centre)
-    left = twice @ metric.left
+    twice = 2 * metric.item_map.T.astype(np.float64)
+    offset = twice @ (metric.query_offset - metric.item_map @ centre)
+    left = twice @ metric.query_map
     left = np.vstack((left, np.zeros(left.shape[1])))
     return BilinearMetric(
-        left, np.eye(len(left)), offset=np.append(offset, 1.0),
+        left, np.eye(len(left)), query_offset=np.append(offset, 1.0),
         parameters=_frozen_parameters(metric),
     )  # fmt: skip
 
 
 def _inner_queries(metric: EmbeddingMetric) -> BilinearMetric:
     """``q`` to ``B'(A q + a)``."""
-    back = metric.right.T.astype(np.float64)
+    back = metric.item_map.T.astype(np.float64)
     return BilinearMetric(
-        back @ metric.left, np.eye(len(back)), offset=back @ metric.offset,
+        back @ metric.query_map, np.eye(len(back)), query_offset=back @ metric.query_offset,
         parameters=_frozen_parameters(metric),
     )  # fmt: skip
 

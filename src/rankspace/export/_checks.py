@@ -6,14 +6,14 @@ from importlib import import_module
 from typing import Any
 
 from .._engine.vectors import VectorBlocks
-from ..metrics.embedding import BilinearMetric, LinearMetric
+from ..metrics.embedding import EmbeddingMetric
 
 
 def open_blocks(metric: Any, vectors: Any, size: int, side: str = "items") -> VectorBlocks:
     """Vectors in blocks, or the error that says why the metric cannot map them."""
     check_metric(metric)
     blocks = VectorBlocks(vectors, size)
-    width = (metric.left if side == "queries" else metric.right).shape[1]
+    width = (metric.query_map if side == "queries" else metric.item_map).shape[1]
     if blocks.n_features != width:
         raise ValueError(
             f"{blocks.name} must have {width} features as the metric takes: got "
@@ -24,7 +24,7 @@ def open_blocks(metric: Any, vectors: Any, size: int, side: str = "items") -> Ve
 
 def check_metric(metric: Any) -> None:
     """Raise unless items and queries have vectors of their own under the metric."""
-    if not isinstance(metric, LinearMetric | BilinearMetric):
+    if not isinstance(metric, EmbeddingMetric):
         raise ValueError(
             "metric must be a LinearMetric or a BilinearMetric, for which vectors can be stored: "
             f"got {type(metric).__name__}."

@@ -37,13 +37,13 @@ def to_faiss(
 
     The index is an ``IndexPreTransform``: search it with queries as they are. Under a
     `LinearMetric` it compares squared Euclidean distances, and more items may be added as they are.
-    Under a `BilinearMetric` it compares inner products, under a `TwoMapMetric` distances; items are
+    Under a `BilinearMetric` it compares inner products, under a `AsymmetricMetric` distances; items are
     mapped in another way than queries, so add more of them by
     ``index.index.add(metric.embed_items(X))``.
 
     Parameters
     ----------
-    metric : LinearMetric, BilinearMetric or TwoMapMetric
+    metric : LinearMetric, BilinearMetric or AsymmetricMetric
         What ranks.
     vectors : path or array-like of shape (n_items, n_features)
         The items: a .npy file, or an array.
@@ -95,8 +95,8 @@ def to_faiss(
         loader.add(_single(block))
         if progress is not None:
             progress(loader.ntotal / blocks.n_rows)
-    if not metric.alike:
-        maps = [_linear(faiss, metric.left, metric.offset)]
+    if not metric.symmetric:
+        maps = [_linear(faiss, metric.query_map, metric.query_offset)]
     if index != "exact":
         asked = blocks if queries is None else VectorBlocks(queries)
         examples = _single(asked.sample(N_EXAMPLES, random_state))
@@ -111,8 +111,8 @@ def to_faiss(
 def _empty_store(
     faiss: Any, metric: EmbeddingMetric, blocks: VectorBlocks, index: str, random_state: int
 ) -> Any:
-    width = len(metric.right)
-    measure = faiss.METRIC_INNER_PRODUCT if metric.inner else faiss.METRIC_L2
+    width = len(metric.item_map)
+    measure = faiss.METRIC_INNER_PRODUCT if metric.inner_product else faiss.METRIC_L2
     if index == "exact":
         return faiss.IndexFlat(width, measure)
     if index == "hnsw":
@@ -128,11 +128,11 @@ def _empty_store(
 
 
 def _item_maps(faiss: Any, metric: EmbeddingMetric, blocks: VectorBlocks) -> list[Any]:
-    if not metric.alike:
-        return [_linear(faiss, metric.right)]
+    if not metric.symmetric:
+        return [_linear(faiss, metric.item_map)]
     centre = centre_of(blocks.sample(SAMPLE))
     centring = [_centring(faiss, centre)] if centre.any() else []
-    return [*centring, _linear(faiss, metric.right)]
+    return [*centring, _linear(faiss, metric.item_map)]
 
 
 def _linear(faiss: Any, matrix: np.ndarray, offset: np.ndarray | None = None) -> Any:

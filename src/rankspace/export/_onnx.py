@@ -26,7 +26,7 @@ def to_onnx(metric: EmbeddingMetric, path: PathLike | None = None, *, side: str 
 
     Parameters
     ----------
-    metric : LinearMetric, BilinearMetric or TwoMapMetric
+    metric : LinearMetric, BilinearMetric or AsymmetricMetric
         What maps.
     path : path, optional
         The file to write.
@@ -53,7 +53,7 @@ def to_onnx(metric: EmbeddingMetric, path: PathLike | None = None, *, side: str 
         _graph(onnx, matrix, offset), producer_name="rankspace", ir_version=IR_VERSION,
         opset_imports=[onnx.helper.make_opsetid("", OPSET)],
     )  # fmt: skip
-    search = "inner product" if metric.inner else "Euclidean distance"
+    search = "inner product" if metric.inner_product else "Euclidean distance"
     notes = {"side": side, "search": search, "parameters": json.dumps(metric.parameters)}
     onnx.helper.set_model_props(model, notes)
     onnx.checker.check_model(model, full_check=True)
@@ -65,8 +65,8 @@ def to_onnx(metric: EmbeddingMetric, path: PathLike | None = None, *, side: str 
 
 def _map_of(metric: EmbeddingMetric, side: str) -> tuple[np.ndarray, np.ndarray | None]:
     if side == "items":
-        return metric.right, None
-    return metric.left, metric.offset if metric.offset.any() else None
+        return metric.item_map, None
+    return metric.query_map, metric.query_offset if metric.query_offset.any() else None
 
 
 def _graph(onnx: Any, matrix: np.ndarray, offset: np.ndarray | None) -> Any:

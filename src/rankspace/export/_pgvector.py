@@ -30,7 +30,7 @@ class _Table:
 
     name: str
     width: int
-    inner: bool
+    inner_product: bool
     id_type: str
 
     @property
@@ -52,11 +52,11 @@ class _Table:
 
     @property
     def index(self) -> str:
-        operators = "vector_ip_ops" if self.inner else "vector_l2_ops"
+        operators = "vector_ip_ops" if self.inner_product else "vector_l2_ops"
         return f"CREATE INDEX ON {self.quoted} USING hnsw (embedding {operators})"
 
     def query(self, vector: str, length: str) -> str:
-        operator = "<#>" if self.inner else "<->"
+        operator = "<#>" if self.inner_product else "<->"
         return (
             f"SELECT id FROM {self.quoted} ORDER BY embedding {operator} {vector}::vector "
             f"LIMIT {length}"
@@ -82,7 +82,7 @@ def to_pgvector(
 
     Parameters
     ----------
-    metric : LinearMetric, BilinearMetric or TwoMapMetric
+    metric : LinearMetric, BilinearMetric or AsymmetricMetric
         What ranks.
     vectors : path or array-like of shape (n_items, n_features)
         The items: a .npy file, or an array.
@@ -161,7 +161,7 @@ def to_sql(
 
     Parameters
     ----------
-    metric : LinearMetric, BilinearMetric or TwoMapMetric
+    metric : LinearMetric, BilinearMetric or AsymmetricMetric
         What ranks.
     vectors : path or array-like of shape (n_items, n_features)
         The items: a .npy file, or an array.
@@ -223,14 +223,14 @@ def _table(metric: EmbeddingMetric, name: str, ids: np.ndarray | None, index: st
         raise ValueError(
             f"table must be a name of small letters, digits and _, or schema.name: got {name!r}."
         )
-    width = len(metric.right)
+    width = len(metric.item_map)
     widest = WIDEST if index == "exact" else WIDEST_INDEXED
     if width > widest:
         raise ValueError(
             f"with index={index!r} pgvector takes vectors of up to {widest} components: got "
             f"{width}. Learn fewer components, or search exactly."
         )
-    return _Table(name, width, metric.inner, "bigint" if ids is None else "text")
+    return _Table(name, width, metric.inner_product, "bigint" if ids is None else "text")
 
 
 def _rows(

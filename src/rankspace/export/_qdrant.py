@@ -34,7 +34,7 @@ def to_qdrant(
 
     Parameters
     ----------
-    metric : LinearMetric, BilinearMetric or TwoMapMetric
+    metric : LinearMetric, BilinearMetric or AsymmetricMetric
         What ranks.
     vectors : path or array-like of shape (n_items, n_features)
         The items: a .npy file, or an array.
@@ -90,6 +90,6 @@ def _create(metric: EmbeddingMetric, client: Any, collection: str, replace: bool
                 "first."
             )
         client.delete_collection(collection)
-    width = len(metric.right)
-    distance = models.Distance.DOT if metric.inner else models.Distance.EUCLID
+    width = len(metric.item_map)
+    distance = models.Distance.DOT if metric.inner_product else models.Distance.EUCLID
     client.create_collection(collection, models.VectorParams(size=width, distance=distance))

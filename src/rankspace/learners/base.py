@@ -16,7 +16,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._engine.parallel import as_rows
 from ..evaluation.measures import Report, evaluate
-from ..metrics.embedding import LinearMetric, Metric
+from ..metrics.embedding import LinearMetric
+from ..metrics.local import Metric
 from ..relevance.relevance import Relevance
 from ..relevance.weights import list_of_row, query_weights
 from ..search.index import Index
@@ -28,20 +29,20 @@ FLOATS = (np.float64, np.float32)
 
 
 def _is_linear(estimator: BaseRanker) -> bool:
-    return estimator._metric_kind is LinearMetric
+    return estimator._metric_type is LinearMetric
 
 
 def _takes_lists(estimator: BaseRanker) -> bool:
-    return estimator._lists
+    return estimator._accepts_lists
 
 
 class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base of all estimators: learns a metric under which nearest means most relevant.
 
-    A subclass implements ``_learn(X, relevance, queries)`` and returns a metric; it gets only the
+    A subclass implements ``_fit_metric(X, relevance, queries)`` and returns a metric; it gets only the
     queries that have something relevant and something irrelevant. If it learns from candidate lists
-    it sets ``_lists = True``, and offers ``_score_rows(X)``, larger is better; if it takes sparse
-    ``X`` it sets ``_formats = "csr"``, if missing values ``_missing = True``. What fitting costs
+    it sets ``_accepts_lists = True``, and offers ``_score_rows(X)``, larger is better; if it takes sparse
+    ``X`` it sets ``_accepts_sparse = "csr"``, if missing values ``_accepts_nan = True``. What fitting costs
     stands with each subclass; ranking costs what `Index` says.
 
     Examples
@@ -50,7 +51,7 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     >>> from rankspace import BaseRanker, LinearMetric
     >>> class Scaled(BaseRanker):
     ...     '''Distance in units of the standard deviation of each feature.'''
-    ...     def _learn(self, X, relevance, queries):
+    ...     def _fit_metric(self, X, relevance, queries):
     ...         import numpy as np
     ...         return LinearMetric(np.diag(1 / X.std(axis=0)))
     >>> X, y = load_iris(return_X_y=True)
@@ -58,10 +59,10 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     0.824
     """
 
-    _metric_kind: type = LinearMetric
-    _lists = False
-    _missing = False
-    _formats: str | bool = False
+    _metric_type: type = LinearMetric
+    _accepts_lists = False
+    _accepts_nan = False
+    _accepts_sparse: str | bool = False
 
     # Routed without a word of the user's: the lists of a search or a pipeline.
     __metadata_request__fit: ClassVar = {"qid": True}
@@ -69,7 +70,9 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     metric_: Metric
 
-    def _learn(self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None) -> Metric:
+    def _fit_metric(
+        self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
+    ) -> Metric:
         raise NotImplementedError
 
     # ------------------------------------------------------------------ learning
@@ -93,15 +96,15 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         -------
         self
         """
-        self._keep(self._learn(*self._taught(X, y, queries, qid)))
+        self._store_metric(self._fit_metric(*self._training_data(X, y, queries, qid)))
         return self
 
-    def _taught(
+    def _training_data(
         self, X: Any, y: Any, queries: Any, qid: Any = None, *, reset: bool = True
     ) -> tuple[np.ndarray, Relevance, np.ndarray | None]:
-        """What `_learn` gets: checked, and only the queries that can teach something."""
+        """What `_fit_metric` gets: checked, and only the queries that can teach something."""
         X = self._check_items(X, y, reset)
-        relevance = self._supervision(X, y, qid)
+        relevance = self._as_relevance(X, y, qid)
         queries = self._check_queries(relevance, queries)
         taught = _trainable(relevance)
         if taught.size < relevance.n_queries:
@@ -109,7 +112,7 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             queries = None if queries is None else queries[taught]
         return X, relevance, queries
 
-    def _keep(self, metric: Metric) -> None:
+    def _store_metric(self, metric: Metric) -> None:
         self.metric_ = metric
         if _is_linear(self):
             self.components_ = metric.components  # type: ignore[union-attr]
@@ -129,10 +132,10 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     @property
     def _accepted(self) -> dict[str, Any]:
-        finite = "allow-nan" if self._missing else True
-        return {"dtype": FLOATS, "accept_sparse": self._formats, "ensure_all_finite": finite}
+        finite = "allow-nan" if self._accepts_nan else True
+        return {"dtype": FLOATS, "accept_sparse": self._accepts_sparse, "ensure_all_finite": finite}
 
-    def _supervision(self, X: np.ndarray, y: Any, qid: Any) -> Relevance:
+    def _as_relevance(self, X: np.ndarray, y: Any, qid: Any) -> Relevance:
         """Labels, grades with their lists, or a Relevance as it is."""
         if qid is not None:
             relevance = Relevance.from_groups(y, qid)
@@ -143,7 +146,7 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 f"relevance must have one item for each row of X: got {relevance.n_items} items "
                 f"and {X.shape[0]} rows."
             )
-        if relevance.has_lists and not self._lists:
+        if relevance.has_candidate_lists and not self._accepts_lists:
             raise ValueError(
                 f"{type(self).__name__} learns from queries that have vectors, and candidate lists "
                 "(qid=..., Relevance.from_groups) have none. Use an estimator that takes lists."
@@ -152,7 +155,7 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _check_queries(self, relevance: Relevance, queries: Any) -> np.ndarray | None:
         if queries is None:
-            if not relevance.has_lists and not relevance.queries_are_rows:
+            if not relevance.has_candidate_lists and not relevance.queries_are_rows:
                 raise ValueError(
                     f"relevance has {relevance.n_queries} queries that are no rows of X: pass "
                     "their vectors as queries=...."
@@ -182,7 +185,9 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         ndarray of shape (n, n_components)
         """
         check_is_fitted(self)
-        X = validate_data(self, as_rows(X), reset=False, dtype=FLOATS, accept_sparse=self._formats)
+        X = validate_data(
+            self, as_rows(X), reset=False, dtype=FLOATS, accept_sparse=self._accepts_sparse
+        )
         return self.metric_.transform(X)  # type: ignore[union-attr]
 
     def rank(self, Q: Any, X: Any, k: int | None = None) -> Ranking:
@@ -207,7 +212,7 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _searchable(self, X: Any, Q: Any) -> tuple[Index, Any]:
         """An index and queries for it; sparse points are embedded first."""
-        if self._formats and (issparse(X) or issparse(Q)):
+        if self._accepts_sparse and (issparse(X) or issparse(Q)):
             linear: Any = self.metric_
             return Index(linear.embed_items(X)), linear.embed_queries(Q)
         return Index(X, self.metric_), Q  # type: ignore[arg-type]
@@ -270,24 +275,24 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     ) -> Report:
         check_is_fitted(self)
         X = validate_data(self, as_rows(X), reset=False, **self._accepted)
-        relevance = self._supervision(X, y, qid)
+        relevance = self._as_relevance(X, y, qid)
         queries = self._check_queries(relevance, queries)
         if not relevance.trainable.any():
             logger.warning("no query has something relevant and something irrelevant to rank.")
         if sample_weight is not None:
             relevance = replace(relevance, weights=query_weights(sample_weight, relevance))
-        if relevance.has_lists:
+        if relevance.has_candidate_lists:
             lists = list_of_row(relevance)
             ranking = Ranking.from_groups(-self._score_lists(X, lists), lists)
             return evaluate(ranking, relevance, measures)
-        points = X[relevance.own_items] if queries is None else queries
+        points = X[relevance.query_items] if queries is None else queries
         index, points = self._searchable(X, points)
-        own = relevance.own_items
-        if relevance.counts_background:
-            return evaluate(index.blocks(points, own_items=own), relevance, measures)
+        own = relevance.query_items
+        if relevance.unlisted_is_irrelevant:
+            return evaluate(index.blocks(points, query_items=own), relevance, measures)
         table = relevance.judged_lists()
         judged = np.split(table.indices, table.indptr[1:-1])
-        return evaluate(index.rerank(points, judged, own_items=own), relevance, measures)
+        return evaluate(index.rerank(points, judged, query_items=own), relevance, measures)
 
     # ------------------------------------------------------------------ the metric
 
@@ -354,8 +359,8 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
-        tags.input_tags.sparse = bool(self._formats)
-        tags.input_tags.allow_nan = self._missing
+        tags.input_tags.sparse = bool(self._accepts_sparse)
+        tags.input_tags.allow_nan = self._accepts_nan
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 

@@ -40,7 +40,7 @@ class Euclidean(BaseRanker):
     0.881
     """
 
-    def _learn(
+    def _fit_metric(
         self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
     ) -> LinearMetric:
         return LinearMetric.identity(X.shape[1])
@@ -61,7 +61,7 @@ class _PairLearner(BaseRanker):
         check_scalar(self.max_iter, "max_iter", Integral, min_val=1)
         check_scalar(self.max_memory, "max_memory", Integral, min_val=1)
 
-    def _learn(
+    def _fit_metric(
         self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
     ) -> LinearMetric:
         self._check_params()
@@ -251,7 +251,7 @@ class SVMMAP(BaseRanker):
     True
     """
 
-    _metric_kind = BilinearMetric
+    _metric_type = BilinearMetric
 
     def __init__(
         self, C: float = 1000.0, *, tol: float = 0.01, max_iter: int = 200, max_memory: int = 512
@@ -261,7 +261,7 @@ class SVMMAP(BaseRanker):
         self.max_iter = max_iter
         self.max_memory = max_memory
 
-    def _learn(
+    def _fit_metric(
         self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
     ) -> BilinearMetric:
         check_scalar(self.C, "C", Real, min_val=0, include_boundaries="neither")
@@ -272,7 +272,7 @@ class SVMMAP(BaseRanker):
         self.coef_ = w.astype(X.dtype)
         d = X.shape[1]
         return BilinearMetric(
-            np.zeros((1, d), dtype=X.dtype), self.coef_[None], offset=np.ones(1, dtype=X.dtype),
+            np.zeros((1, d), dtype=X.dtype), self.coef_[None], query_offset=np.ones(1, dtype=X.dtype),
             parameters={"method": type(self).__name__, "C": float(self.C)},
         )  # fmt: skip
 

@@ -16,7 +16,7 @@ from .._engine.text import PathLike
 from ..evaluation.measures import parse_measure
 from ..metrics.embedding import LinearMetric
 from ..relevance.relevance import Relevance
-from ..relevance.splits import Split, choose_queries, hold_out
+from ..relevance.splits import Split, hold_out, split_queries
 from .base import BaseRanker, logger
 from .solvers.warp.descent import Descent, Options, Progress
 from .solvers.warp.factors import Points
@@ -44,7 +44,7 @@ class FRML(BaseRanker):
     ----------
     n_components : int, optional
         The rank m. By default 30, or all features if there are fewer or ``init="identity"``.
-    weights : str, default="reciprocal"
+    rank_weights : str, default="reciprocal"
         What an irrelevant item too near costs by its rank i: "reciprocal" 1/i, as in the paper;
         "reciprocal@k" the same down to rank k; "precision@k" 1 down to rank k; "ndcg" the loss of
         discount from one place to the next; "uniform" the same at any rank (FRML-AUC), for which
@@ -59,7 +59,7 @@ class FRML(BaseRanker):
     init : {"pca", "random", "identity"} or array-like of shape (n_components, n_features)
         Where to start: the leading principal directions (default), Gaussian directions, the
         identity, as is right for embeddings that are good already, or components to go on from.
-    target_neighbors : int, optional
+    n_targets : int, optional
         Let only so many relevant items count, those nearest to the query at first.
     measure : str, default="map"
         What is watched on held-out queries; any name that `evaluate` knows.
@@ -70,7 +70,7 @@ class FRML(BaseRanker):
         Checks without a better score before steps are shortened. After the third time, it stops.
     check_every : int, default=10000
         Triplets between two checks.
-    max_triplets : int, default=300000
+    n_triplets : int, default=300000
         Triplets at most.
     batch_size : int, default=32
         Triplets in a step.
@@ -127,28 +127,28 @@ class FRML(BaseRanker):
     >>> from sklearn.preprocessing import scale
     >>> from rankspace import FRML
     >>> X, y = load_wine(return_X_y=True)
-    >>> model = FRML(3, max_triplets=20_000, random_state=0).fit(scale(X), y)
+    >>> model = FRML(3, n_triplets=20_000, random_state=0).fit(scale(X), y)
     >>> model.components_.shape, bool(model.score(scale(X), y) > 0.95)
     ((3, 13), True)
     """
 
-    _formats = "csr"
+    _accepts_sparse = "csr"
 
     def __init__(
         self,
         n_components: int | None = None,
         *,
-        weights: str = "reciprocal",
+        rank_weights: str = "reciprocal",
         gamma: float = 1,
         reg: float = 0.01,
         regularizer: str = "pairs",
         init: Any = "pca",
-        target_neighbors: int | None = None,
+        n_targets: int | None = None,
         measure: str = "map",
         validation_fraction: float = 0.1,
         patience: int = 2,
         check_every: int = 10_000,
-        max_triplets: int = 300_000,
+        n_triplets: int = 300_000,
         batch_size: int = 32,
         step: float = 2.0,
         n_shards: int = 1,
@@ -159,17 +159,17 @@ class FRML(BaseRanker):
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
-        self.weights = weights
+        self.rank_weights = rank_weights
         self.gamma = gamma
         self.reg = reg
         self.regularizer = regularizer
         self.init = init
-        self.target_neighbors = target_neighbors
+        self.n_targets = n_targets
         self.measure = measure
         self.validation_fraction = validation_fraction
         self.patience = patience
         self.check_every = check_every
-        self.max_triplets = max_triplets
+        self.n_triplets = n_triplets
         self.batch_size = batch_size
         self.step = step
         self.n_shards = n_shards
@@ -181,7 +181,7 @@ class FRML(BaseRanker):
 
     # ------------------------------------------------------------------ learning
 
-    def _learn(self, X: Any, relevance: Relevance, queries: Any) -> LinearMetric:
+    def _fit_metric(self, X: Any, relevance: Relevance, queries: Any) -> LinearMetric:
         self._check_params(X.shape[1])
         mark = self._fingerprint(X, relevance, queries) if self.checkpoint is not None else ""
         run = Run.load_if_there(self.checkpoint, mark)
@@ -193,7 +193,7 @@ class FRML(BaseRanker):
             F = self._start(points.matrix[: points.n_items], scaling.scale, seed)
             run = Run(Progress(F, F, multiplier=self.step), seed, F)
         descent = self._descent(points, split.relevance, seed)
-        schedule = Schedule(self.max_triplets, self.check_every, self.patience)
+        schedule = Schedule(self.n_triplets, self.check_every, self.patience)
         watch = _watch(split, scaling, points, self.measure)
         descend(run, descent, schedule, watch, lambda run: self._at_check(run, mark))
         return self._store(run, scaling, X.dtype)
@@ -201,7 +201,7 @@ class FRML(BaseRanker):
     def _descent(self, points: Points, relevance: Relevance, seed: int) -> Any:
         if self.n_shards == 1:
             return Descent(points, self._sampling(relevance, points, seed), self._options())
-        law = (self.weights, self.gamma, seed)
+        law = (self.rank_weights, self.gamma, seed)
         return ShardedDescent.of(points, relevance, self.n_shards, self._options(), law)
 
     def partial_fit(self, X: Any, y: Any, *, queries: Any = None) -> Self:
@@ -221,7 +221,7 @@ class FRML(BaseRanker):
         self
         """
         first = not hasattr(self, "metric_")
-        X, relevance, queries = self._taught(X, y, queries, reset=first)
+        X, relevance, queries = self._training_data(X, y, queries, reset=first)
         self._check_params(X.shape[1])
         if first:
             scaling, seed = Scaling.of(X), self._seed()
@@ -233,7 +233,7 @@ class FRML(BaseRanker):
         sampling = self._sampling(relevance, points, run.seed)
         Descent(points, sampling, self._options()).run(run.progress, relevance.n_queries)
         run.best = run.progress.F
-        self._keep(self._store(run, scaling, X.dtype))
+        self._store_metric(self._store(run, scaling, X.dtype))
         return self
 
     def _seed(self) -> int:
@@ -244,7 +244,7 @@ class FRML(BaseRanker):
         nothing = Split(X, relevance, queries, None, relevance)
         if self.validation_fraction == 0 or relevance.n_queries < 2:
             return nothing
-        chosen = choose_queries(
+        chosen = split_queries(
             relevance.n_queries, self.validation_fraction, check_random_state(seed), MOST_HELD_OUT
         )
         split = hold_out(X, relevance, queries, *chosen)
@@ -273,11 +273,11 @@ class FRML(BaseRanker):
 
     def _sampling(self, relevance: Relevance, points: Points, seed: int) -> Sampling:
         positives = None
-        if self.target_neighbors is not None:
+        if self.n_targets is not None:
             queries, items = points.query_rows, points.matrix[: points.n_items]
-            k = int(self.target_neighbors)
+            k = int(self.n_targets)
             positives = nearest_positives(relevance, points.matrix[queries], items, k)
-        return sampling_of(relevance, self.weights, self.gamma, seed, positives)
+        return sampling_of(relevance, self.rank_weights, self.gamma, seed, positives)
 
     def _options(self) -> Options:
         return Options(self.reg, self.regularizer, self.batch_size, self.max_memory)
@@ -301,7 +301,7 @@ class FRML(BaseRanker):
         self.best_score_ = run.best_score if np.isfinite(run.best_score) else float("nan")
         self.n_iter_ = run.progress.n_triplets
         components = (run.best.T / scaling.scale).astype(dtype)
-        parameters = {"method": "FRML", "weights": self.weights, "measure": self.measure}
+        parameters = {"method": "FRML", "rank_weights": self.rank_weights, "measure": self.measure}
         return LinearMetric(components, parameters=parameters)
 
     def _fingerprint(self, X: Any, relevance: Relevance, queries: Any) -> str:
@@ -310,10 +310,10 @@ class FRML(BaseRanker):
         parameters = {k: v for k, v in sorted(self.get_params().items()) if k not in UNHASHED}
         seed = self.random_state if isinstance(self.random_state, Integral) else None
         init = np.asarray(self.init)
-        rules = (relevance.background, relevance.unjudged, relevance.relevant_from)
+        rules = (relevance.background, relevance.unjudged, relevance.min_relevant_grade)
         digest.update(repr((parameters, seed, init.shape, rules)).encode())
         tables = (relevance.rows, relevance.indptr, relevance.items, relevance.grades)
-        shares = (relevance.own_items, relevance.weights)
+        shares = (relevance.query_items, relevance.weights)
         for array in (init, *_arrays(X), *_arrays(queries), *tables, *shares):
             digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
@@ -324,16 +324,16 @@ class FRML(BaseRanker):
         for name in (
             "patience",
             "check_every",
-            "max_triplets",
+            "n_triplets",
             "batch_size",
             "max_memory",
             "n_shards",
         ):
             check_scalar(getattr(self, name), name, Integral, min_val=1)
-        if self.target_neighbors is not None:
-            check_scalar(self.target_neighbors, "target_neighbors", Integral, min_val=1)
+        if self.n_targets is not None:
+            check_scalar(self.n_targets, "n_targets", Integral, min_val=1)
             if self.n_shards > 1:
-                raise ValueError("target_neighbors goes with n_shards=1 only.")
+                raise ValueError("n_targets goes with n_shards=1 only.")
         check_scalar(self.gamma, "gamma", Real, min_val=1)
         check_scalar(self.step, "step", Real, min_val=0, include_boundaries="neither")
         check_scalar(self.reg, "reg", Real, min_val=0, max_val=1, include_boundaries="left")
@@ -341,7 +341,7 @@ class FRML(BaseRanker):
         check_scalar(
             fraction, "validation_fraction", Real, min_val=0, max_val=1, include_boundaries="left"
         )
-        check_weights(self.weights)
+        check_weights(self.rank_weights)
         check_choice(self.regularizer, "regularizer", ("pairs", "frobenius"))
         parse_measure(self.measure)
         if isinstance(self.init, str):

@@ -49,7 +49,7 @@ class GMML(BaseRanker):
     Notes
     -----
     Fitting n points of d features costs two products O(n d^2), one Cholesky factor and one
-    eigenproblem O(d^3). Graded judgments are relevant or not, by ``relevant_from``.
+    eigenproblem O(d^3). Graded judgments are relevant or not, by ``min_relevant_grade``.
 
     References
     ----------
@@ -113,10 +113,10 @@ class GMML(BaseRanker):
                 f"{signs.shape} and values {np.unique(signs)[:5]}."
             )
         differences = np.subtract(rows[::2], rows[1::2], dtype=np.float64)
-        self._keep(self._mean(given_pairs(differences, signs == 1), rows.dtype))
+        self._store_metric(self._mean(given_pairs(differences, signs == 1), rows.dtype))
         return self
 
-    def _learn(
+    def _fit_metric(
         self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
     ) -> LinearMetric:
         pairs = centred(X, relevance, queries)

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._engine.checks import check_choice
 from ..metrics.feature_scaling import FeatureScaling, ScaledRows, check_scaling
 from ..metrics.local import LocalMetric
-from ..metrics.local_distances import KERNELS, Anchored, heights_of, list_profile
+from ..metrics.local_distances import KERNELS, Anchored, kernel_values, list_profile
 from ..metrics.local_index import LocalIndex
 from ..relevance.relevance import Relevance
 from ..search.ranking import Ranking
@@ -23,7 +23,7 @@ from .solvers.geometric.local_metrics import Recipe, list_metrics
 from .solvers.geometric.metric_weights import Descent, each_warp, logistic_weights, shared_warp
 from .solvers.geometric.query_metrics import judged_rows, pair_squares, query_metrics
 
-UNSEEN = ("shared", "mean", "nearest", "ones")
+NEW_QUERY_WEIGHTS = ("shared", "mean", "nearest", "ones")
 LIST_COMPONENTS = 4
 LIST_DIRECTIONS = 64
 MOST_SCALED = 200_000  # rows that the scaling of features is learned from
@@ -83,9 +83,9 @@ class LGMML(BaseRanker):
     features : bool, default=True
         Whether the scaled features get weights too, beside the distances. For lists only, and for
         the logistic loss.
-    alpha : float, default=0.2
+    weight_reg : float, default=0.2
         Weight of ``|w|^2 / 2`` in the logistic loss, on columns of variance 1.
-    unseen : {"shared", "mean", "nearest", "ones"}, default="shared"
+    new_query_weights : {"shared", "mean", "nearest", "ones"}, default="shared"
         What weights a new query gets: those learned over all queries; the mean of those of each;
         the mean of those of the training queries whose candidates, or vectors, look most alike
         (then `predict` needs ``qid``); or all the same. "mean" and "nearest" need ``loss="warp"``.
@@ -132,14 +132,14 @@ class LGMML(BaseRanker):
     >>> rng = np.random.default_rng(0)
     >>> X, qid = rng.normal(size=(400, 5)), np.repeat(np.arange(20), 20)
     >>> grades = (np.abs(X[:, 0] - 1) < 0.5) * 1 + (np.abs(X[:, 0] - 1) < 0.2) * 1
-    >>> model = LGMML(20, alpha=0.01, random_state=0).fit(X[:200], grades[:200], qid=qid[:200])
+    >>> model = LGMML(20, weight_reg=0.01, random_state=0).fit(X[:200], grades[:200], qid=qid[:200])
     >>> bool(model.score(X[200:], grades[200:], qid=qid[200:]) > 0.85)
     True
     """
 
-    _metric_kind = LocalMetric
-    _lists = True
-    _missing = True
+    _metric_type = LocalMetric
+    _accepts_lists = True
+    _accepts_nan = True
     __metadata_request__predict: ClassVar = {"qid": True}
 
     def __init__(
@@ -155,8 +155,8 @@ class LGMML(BaseRanker):
         scaling: str | None = "auto",
         loss: str = "logistic",
         features: bool = True,
-        alpha: float = 0.2,
-        unseen: str = "shared",
+        weight_reg: float = 0.2,
+        new_query_weights: str = "shared",
         n_neighbors: int = 10,
         k: int = 10,
         margin: float = 0.1,
@@ -176,8 +176,8 @@ class LGMML(BaseRanker):
         self.scaling = scaling
         self.loss = loss
         self.features = features
-        self.alpha = alpha
-        self.unseen = unseen
+        self.weight_reg = weight_reg
+        self.new_query_weights = new_query_weights
         self.n_neighbors = n_neighbors
         self.k = k
         self.margin = margin
@@ -209,26 +209,26 @@ class LGMML(BaseRanker):
 
     # ------------------------------------------------------------------ learning
 
-    def _learn(self, X: Any, relevance: Relevance, queries: Any) -> LocalMetric:
+    def _fit_metric(self, X: Any, relevance: Relevance, queries: Any) -> LocalMetric:
         self._check_params()
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         kind = self.scaling
         if kind == "auto":
-            kind = "joined" if relevance.has_lists else None
+            kind = "joined" if relevance.has_candidate_lists else None
         some = np.random.default_rng(seed).permutation(len(X))[:MOST_SCALED]
         scaling = FeatureScaling.of(X if some.size == len(X) else X[some], check_scaling(kind))
-        if relevance.has_lists:
+        if relevance.has_candidate_lists:
             documents, lists = ScaledRows(X, scaling), Lists.of(relevance)
             local, weights, anchors = self._learn_lists(documents, lists, seed)
         else:
             Z = scaling.apply(X)
-            points = Z[relevance.own_items] if queries is None else scaling.apply(queries)
+            points = Z[relevance.query_items] if queries is None else scaling.apply(queries)
             local, weights, anchors = self._learn_queries(Z, relevance, points, seed)
         self.anchor_rows_, self.n_metrics_ = local.anchors, len(local.factors)
         return LocalMetric(
             local.factors.astype(X.dtype), weights.metrics.astype(X.dtype), anchors=anchors,
             linear=weights.features, kernel=self.kernel, scaling=scaling, sites=weights.sites,
-            n_neighbors=self.n_neighbors, parameters={"method": "LGMML", "unseen": self.unseen},
+            n_neighbors=self.n_neighbors, parameters={"method": "LGMML", "new_query_weights": self.new_query_weights},
         )  # fmt: skip
 
     def _recipe(self, default: int) -> Recipe:
@@ -252,7 +252,7 @@ class LGMML(BaseRanker):
         known = lists.take(self._fitting(np.diff(lists.indptr), width, rng))
         documents = Z[known.rows]
         stacked = Anchored.of(local.factors, anchors, Z.dtype)
-        H = heights_of(stacked, documents, self.kernel)
+        H = kernel_values(stacked, documents, self.kernel)
         return local, self._weights(H, known, documents, seed), anchors
 
     def _learn_queries(
@@ -283,15 +283,15 @@ class LGMML(BaseRanker):
     def _weights(
         self, H: np.ndarray, lists: Lists, documents: np.ndarray | None, seed: int
     ) -> Weights:
-        if self.unseen == "ones":
+        if self.new_query_weights == "ones":
             return Weights(np.ones((1, H.shape[1])))
         if self.loss == "logistic":
             return self._logistic(H, lists, documents)
         descent = Descent(float(self.margin), float(self.step), int(self.n_steps), seed)
-        if self.unseen == "shared":
+        if self.new_query_weights == "shared":
             return Weights(shared_warp(H, lists, descent)[None])
         each = each_warp(H, lists, descent)
-        if self.unseen == "mean":
+        if self.new_query_weights == "mean":
             return Weights(each.mean(axis=0, keepdims=True))
         sites = None
         if documents is not None:
@@ -307,7 +307,7 @@ class LGMML(BaseRanker):
         if documents is not None and self.features:
             columns = np.hstack([columns, documents])
         w = logistic_weights(
-            columns, lists, alpha=float(self.alpha), k=int(self.k), positive=m if own else 0,
+            columns, lists, weight_reg=float(self.weight_reg), k=int(self.k), positive=m if own else 0,
             max_iter=int(self.max_iter),
         )  # fmt: skip
         return Weights((w[:m] / spread)[None], w[m:] if columns.shape[1] > m else None)
@@ -323,7 +323,7 @@ class LGMML(BaseRanker):
         X : array-like of shape (n, n_features)
             Candidates.
         qid : array-like of shape (n,), optional
-            The query of each row; needed with ``unseen="nearest"``.
+            The query of each row; needed with ``new_query_weights="nearest"``.
 
         Returns
         -------
@@ -366,7 +366,7 @@ class LGMML(BaseRanker):
         return self.metric_.scores(X, lists)  # type: ignore[union-attr]
 
     def _searchable(self, X: Any, Q: Any) -> tuple[Any, Any]:
-        return LocalIndex(X, self.metric_), Q  # type: ignore[arg-type]
+        return LocalIndex(X, self.metric_), Q
 
     # ------------------------------------------------------------------ checks
 
@@ -378,13 +378,13 @@ class LGMML(BaseRanker):
                 check_scalar(getattr(self, name), name, Integral, min_val=0)
         for name in ("t", "pooling"):
             check_scalar(getattr(self, name), name, Real, min_val=0, max_val=1)
-        for name in ("reg", "alpha", "margin"):
+        for name in ("reg", "weight_reg", "margin"):
             check_scalar(getattr(self, name), name, Real, min_val=0)
         check_scalar(self.step, "step", Real, min_val=0, include_boundaries="neither")
         check_choice(self.kernel, "kernel", KERNELS)
         check_choice(self.loss, "loss", ("logistic", "warp"))
-        check_choice(self.unseen, "unseen", UNSEEN)
-        if self.unseen in ("mean", "nearest") and self.loss != "warp":
+        check_choice(self.new_query_weights, "new_query_weights", NEW_QUERY_WEIGHTS)
+        if self.new_query_weights in ("mean", "nearest") and self.loss != "warp":
             raise ValueError(
-                f"unseen={self.unseen!r} needs weights of each query: pass loss='warp' with it."
+                f"new_query_weights={self.new_query_weights!r} needs weights of each query: pass loss='warp' with it."
             )

@@ -13,21 +13,20 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, check_scalar
 
 from .._engine.checks import check_choice
-from .._engine.parallel.threads import in_threads, n_threads
-from ..metrics.embedding import BilinearMetric, EmbeddingMetric, LinearMetric
-from ..metrics.two_map import TwoMapMetric
+from .._engine.parallel.threads import n_threads, thread_map
+from ..metrics.embedding import AsymmetricMetric, BilinearMetric, EmbeddingMetric, LinearMetric
 from ..relevance.relevance import Relevance
 from ..search.index import Index
 from .base import BaseRanker
-from .hard_negatives import enough_unjudged, nearest_items
+from .hard_negatives import enough_unjudged, mine_hard_negatives
 from .solvers.scaling import Scaled, in_blocks, partly_white, scale_data
 from .solvers.smooth.pair_loss import GAINS, Grouped, Listwise, Minimum, PairLoss, QueryLoss
 
-SIDES = {"both": PairLoss, "query": QueryLoss}
+SIDES = {"shared": PairLoss, "query": QueryLoss}
 MOST_QUERIES = 200  # that settle the temperature
 # Pulls times the number of queries. On held-out training queries of SciFact and NFCorpus (48 draws,
 # 100 to 400 to learn from) one pull of 24 to 0.8 gained less, overall or for new documents.
-TOTAL_PULLS = (80.0, 2.4)
+TOTAL_REGS = (80.0, 2.4)
 Key = tuple[str, float]  # a side and a pull
 
 
@@ -42,11 +41,11 @@ class ListwiseMap(BaseRanker):
 
     Parameters
     ----------
-    pull : float or sequence of float, optional
+    reg : float or sequence of float, optional
         How strongly L is drawn to the identity: more is safer, less learns more. Of several, the
         mean of the squared distances (or products) is taken, which often errs less than a pull
         in between. By default 80 and 2.4 over the number of queries.
-    side : {"both", "query", "each"}, default="both"
+    sides : {"shared", "query", "separate"}, default="shared"
         Map queries and items alike, or queries only: then items stay as they are, and are ranked by
         their inner product with the mapped query, which for vectors of unit length is the cosine
         up to a factor. Or learn both, and take the mean of the squared distance and of minus twice
@@ -56,15 +55,13 @@ class ListwiseMap(BaseRanker):
         How far the items are brought to equal spread in all directions before: not at all (0),
         until they are white (1), or beyond, up to 2. Needs no judgments, so it holds for new items
         too.
-    temperature : float, optional
-        In units of the mean squared distance of two items; by default the one of least loss
-        before anything is learned, all items counting alike.
-    sharpness : float or sequence of float, default=(1.0, 2.0)
-        Divides the temperature: more looks more at the nearest items. Of several, the mean of the
-        losses is taken.
+    temperature : float or sequence of float, optional
+        Of the softmax, in units of the mean squared distance of two items; lower looks more at the
+        nearest items. Of several, the mean of the losses is taken. By default two: the one of
+        least loss before anything is learned, and half of it.
     gain : {"exponential", "linear", "binary"}, default="exponential"
         What a relevant item counts: ``2^grade - 1``, its grade, or 1.
-    bystanders : float, default=1.0
+    unjudged_weight : float, default=1.0
         What an item that is relevant to no query counts among possible neighbours, above 0. Below
         1, a map gains less by drawing all queries to the items that are relevant to some, which
         harms queries whose relevant items no judgment names.
@@ -72,7 +69,7 @@ class ListwiseMap(BaseRanker):
         Stop when two steps in a row lower the loss by no more than this share of it each.
     max_iter : int, default=100
         Steps of L-BFGS at most.
-    max_unjudged : int, optional
+    n_negatives : int, optional
         Of the items that no judgment names so many take part at most: those nearest to a query,
         in turn for all queries. The others are hardly ever neighbours. By default three for
         two queries, from 1,000 to 1,500.
@@ -86,21 +83,21 @@ class ListwiseMap(BaseRanker):
 
     Attributes
     ----------
-    metric_ : LinearMetric, BilinearMetric or TwoMapMetric
+    metric_ : LinearMetric, BilinearMetric or AsymmetricMetric
         The learned map of both sides, of the queries only, or of each.
     components_ : ndarray of shape (n_features, n_features)
         L, if it maps both sides.
     parts_ : dict of str to metric
-        What the metric is made of: "both" and "query", if ``side="each"``; "weakest", what the
-        weakest of several pulls learned; and of both, "weakest both" and "weakest query".
-    pulls_ : list of float
+        What the metric is made of: "shared" and "query", if ``sides="separate"``; "weakest", what the
+        weakest of several pulls learned; and of both, "weakest shared" and "weakest query".
+    regs_ : list of float
         The pulls, strongest first.
     loss_ : float
         The loss at the end, summed over all maps that were learned.
     n_iter_ : int
         Steps of all.
-    temperature_ : float
-        The temperature before it is divided; of "each" that of the map of both sides.
+    temperatures_ : list of float
+        The temperatures used; with "separate" those of the map of both sides.
     history_ : list of float
         The loss after each step, one map after another.
 
@@ -122,56 +119,54 @@ class ListwiseMap(BaseRanker):
 
     def __init__(
         self,
-        pull: float | Sequence[float] | None = None,
+        reg: float | Sequence[float] | None = None,
         *,
-        side: str = "both",
+        sides: str = "shared",
         whiten: float = 0.2,
-        temperature: float | None = None,
-        sharpness: float | Sequence[float] = (1.0, 2.0),
+        temperature: float | Sequence[float] | None = None,
         gain: str = "exponential",
-        bystanders: float = 1.0,
+        unjudged_weight: float = 1.0,
         tol: float = 2e-2,
         max_iter: int = 100,
-        max_unjudged: int | None = None,
+        n_negatives: int | None = None,
         max_items: int = 20_000,
         max_memory: int = 512,
         random_state: Any = None,
     ) -> None:
-        self.pull = pull
-        self.side = side
+        self.reg = reg
+        self.sides = sides
         self.whiten = whiten
         self.temperature = temperature
-        self.sharpness = sharpness
         self.gain = gain
-        self.bystanders = bystanders
+        self.unjudged_weight = unjudged_weight
         self.tol = tol
         self.max_iter = max_iter
-        self.max_unjudged = max_unjudged
+        self.n_negatives = n_negatives
         self.max_items = max_items
         self.max_memory = max_memory
         self.random_state = random_state
 
     @property
-    def _metric_kind(self) -> type:  # type: ignore[override]
-        return {"query": BilinearMetric, "each": TwoMapMetric}.get(self.side, LinearMetric)
+    def _metric_type(self) -> type:  # type: ignore[override]
+        return {"query": BilinearMetric, "separate": AsymmetricMetric}.get(self.sides, LinearMetric)
 
-    def _learn(
+    def _fit_metric(
         self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
     ) -> EmbeddingMetric:
         self._check_params()
         if queries is None:
             X, relevance = self._fewer_rows(X, relevance)
-        by_default = np.divide(TOTAL_PULLS, relevance.n_queries)
-        self.pulls_ = np.unique(by_default if self.pull is None else self.pull)[::-1].tolist()
+        by_default = np.divide(TOTAL_REGS, relevance.n_queries)
+        self.regs_ = np.unique(by_default if self.reg is None else self.reg)[::-1].tolist()
         data = scale_data(X, relevance, queries)
         white = partly_white(data.X, self.whiten)
         data = data._replace(
             X=in_blocks(data.X, white), Q=in_blocks(data.Q, white),
             mean=(white @ (data.mean / data.scale)).astype(X.dtype),
         )  # fmt: skip
-        sides = tuple(SIDES) if self.side == "each" else (self.side,)
+        sides = tuple(SIDES) if self.sides == "separate" else (self.sides,)
         problems = {side: self._problem(side, data, relevance, X, queries) for side in sides}
-        self.temperature_ = problems[sides[0]].temperature
+        self.temperatures_ = problems[sides[0]].temperatures
         minima = self._minima(problems)
         maps = {key: _unwhitened(key[0], found.components, white) for key, found in minima.items()}
         self.parts_ = {
@@ -182,8 +177,8 @@ class ListwiseMap(BaseRanker):
 
     def _parts(self, keys: list[Key]) -> dict[str, list[Key]]:
         """The maps of each part by name."""
-        sides = list(SIDES) if self.side == "each" else []
-        weakest = [key for key in keys if key[1] == self.pulls_[-1]]
+        sides = list(SIDES) if self.sides == "separate" else []
+        weakest = [key for key in keys if key[1] == self.regs_[-1]]
         parts = {side: [key for key in keys if key[0] == side] for side in sides}
         if len(weakest) < len(keys):
             parts["weakest"] = weakest
@@ -199,8 +194,7 @@ class ListwiseMap(BaseRanker):
         """What is to be minimised for a side."""
         groups = self._groups(side, relevance, X, queries)
         losses = [self._loss(side, data, relevance, *group) for group in groups]
-        temperature = self._temperature(losses[0])
-        temperatures = (temperature / np.atleast_1d(self.sharpness)).tolist()
+        temperatures = self._temperatures(losses[0])
         weights = self._log_weights(relevance)
         rows = [
             Listwise(
@@ -209,29 +203,29 @@ class ListwiseMap(BaseRanker):
             )
             for loss, (_, items) in zip(losses, groups, strict=True)
         ]  # fmt: skip
-        return _Problem(Grouped(losses), rows, X.shape[1], temperature)
+        return _Problem(Grouped(losses), rows, X.shape[1], temperatures)
 
     def _minima(self, problems: dict[str, _Problem]) -> dict[Key, Minimum]:
         """What each pull finds for each side; side by side, unless each can use all cores."""
-        keys = [(side, pull) for pull in reversed(self.pulls_) for side in problems]
+        keys = [(side, reg) for reg in reversed(self.regs_) for side in problems]
 
         def work(key: Key) -> Minimum:
             problem = problems[key[0]]
             return problem.loss.minimise(
                 problem.rows, np.eye(problem.n_features), tol=self.tol, floor=0.0,
-                max_iter=self.max_iter, pull=key[1],
+                max_iter=self.max_iter, reg=key[1],
             )  # fmt: skip
 
         blocks = min(
             len(part.blocks) for problem in problems.values() for part in problem.loss.losses
         )
         in_turn = blocks >= n_threads() >= len(keys)  # blocks end together, searches do not
-        done = map(work, keys) if in_turn else in_threads(work, keys, ahead=len(keys))
+        done = map(work, keys) if in_turn else thread_map(work, keys, depth=len(keys))
         minima = dict(zip(keys, done, strict=True))
         if not all(found.converged for found in minima.values()):
             warnings.warn(
                 f"ListwiseMap stopped after {self.max_iter} steps while its loss still fell by "
-                f"more than tol={self.tol} of itself. Raise max_iter, tol or pull.",
+                f"more than tol={self.tol} of itself. Raise max_iter, tol or reg.",
                 ConvergenceWarning, stacklevel=4,
             )  # fmt: skip
         self.loss_ = sum(found.loss for found in minima.values())
@@ -253,16 +247,16 @@ class ListwiseMap(BaseRanker):
 
     def _log_weights(self, relevance: Relevance) -> np.ndarray | None:
         """What each item counts, if not all count alike."""
-        if self.bystanders == 1:
+        if self.unjudged_weight == 1:
             return None
-        weights = np.full(relevance.n_items, np.log(self.bystanders))
-        weights[relevance.items[relevance.grades >= relevance.relevant_from]] = 0.0
+        weights = np.full(relevance.n_items, np.log(self.unjudged_weight))
+        weights[relevance.items[relevance.grades >= relevance.min_relevant_grade]] = 0.0
         return weights
 
-    def _temperature(self, loss: PairLoss) -> float:
-        """The one given, or the one of least loss before, all items counting alike."""
+    def _temperatures(self, loss: PairLoss) -> list[float]:
+        """Those given, or the one of least loss before learning, and half of it."""
         if self.temperature is not None:
-            return float(self.temperature)
+            return np.atleast_1d(self.temperature).tolist()
         few = loss.thinned(min(MOST_QUERIES, max(1, self.max_memory * 2**15 // len(loss.X))))
         everyone = np.arange(few.relevance.n_queries)
         distances, states = few.unmapped(everyone), few.states(everyone)
@@ -272,7 +266,8 @@ class ListwiseMap(BaseRanker):
             return float(few.weights @ rows(distances, states, everyone)[0])
 
         found = minimize_scalar(value, bounds=(np.log(1e-4), np.log(10.0)), options={"xatol": 0.05})
-        return float(np.exp(found.x))
+        best = float(np.exp(found.x))
+        return [best, best / 2.0]
 
     def _fewer_rows(self, X: np.ndarray, relevance: Relevance) -> tuple[np.ndarray, Relevance]:
         """At most ``max_items`` rows, which are the queries too."""
@@ -291,13 +286,13 @@ class ListwiseMap(BaseRanker):
         All judged items of a group take part, and of the others those nearest to its queries.
         """
         numbers = np.arange(relevance.n_queries)
-        if queries is None or (relevance.own_items >= 0).any():
+        if queries is None or (relevance.query_items >= 0).any():
             return [(numbers, None)]
         group_of = np.zeros_like(numbers)
         if relevance.n_items > self.max_items:
             sizes = np.diff(relevance.indptr)[relevance.rows]
             group_of = (np.cumsum(sizes) - sizes) // max(1, self.max_items // 2)
-        enough = self.max_unjudged
+        enough = self.n_negatives
         enough = enough_unjudged(numbers.size) if enough is None else enough
         unmapped = np.eye(X.shape[1], dtype=X.dtype)
         index = Index(X, BilinearMetric(unmapped, unmapped) if side == "query" else None)
@@ -309,29 +304,28 @@ class ListwiseMap(BaseRanker):
             if judged.size + most >= relevance.n_items:
                 groups.append((members, None))
                 continue
-            others = nearest_items(index, queries[members], judged, most)
+            others = mine_hard_negatives(index, queries[members], judged, most)
             groups.append((members, np.sort(np.concatenate((judged, others)))))
         return groups
 
     def _check_params(self) -> None:
-        check_choice(self.side, "side", (*SIDES, "each"))
-        if self.pull is not None:
-            self._check_several("pull", include_boundaries="left")
-        check_scalar(self.bystanders, "bystanders", Real)
-        if not 0 < self.bystanders <= 1:
-            raise ValueError(f"bystanders must be above 0 and at most 1: got {self.bystanders}.")
+        check_choice(self.sides, "sides", (*SIDES, "separate"))
+        if self.reg is not None:
+            self._check_several("reg", include_boundaries="left")
+        check_scalar(self.unjudged_weight, "unjudged_weight", Real)
+        if not 0 < self.unjudged_weight <= 1:
+            raise ValueError(
+                f"unjudged_weight must be above 0 and at most 1: got {self.unjudged_weight}."
+            )
         check_scalar(self.tol, "tol", Real, min_val=0)
         check_scalar(self.whiten, "whiten", Real, min_val=0, max_val=2)
-        self._check_several("sharpness", include_boundaries="neither")
         check_choice(self.gain, "gain", GAINS)
-        if self.max_unjudged is not None:
-            check_scalar(self.max_unjudged, "max_unjudged", Integral, min_val=0)
+        if self.n_negatives is not None:
+            check_scalar(self.n_negatives, "n_negatives", Integral, min_val=0)
         for name in ("max_iter", "max_items", "max_memory"):
             check_scalar(getattr(self, name), name, Integral, min_val=1)
         if self.temperature is not None:
-            check_scalar(
-                self.temperature, "temperature", Real, min_val=0, include_boundaries="neither"
-            )
+            self._check_several("temperature", include_boundaries="neither")
 
     def _check_several(self, name: str, include_boundaries: str) -> None:
         values = np.atleast_1d(getattr(self, name)).tolist()
@@ -349,12 +343,12 @@ class _Problem(NamedTuple):
     loss: Grouped
     rows: list[Listwise]
     n_features: int
-    temperature: float
+    temperatures: list[float]
 
 
 def _unwhitened(side: str, L: np.ndarray, white: np.ndarray) -> np.ndarray:
     """A map of white vectors, as one of vectors as they are."""
-    return L @ white if side == "both" else white @ L @ white
+    return L @ white if side == "shared" else white @ L @ white
 
 
 def _mean(maps: Mapping[Key, np.ndarray], dtype: Any) -> EmbeddingMetric:
@@ -363,13 +357,13 @@ def _mean(maps: Mapping[Key, np.ndarray], dtype: Any) -> EmbeddingMetric:
     With L and M, ``|L q - L x|^2 - 2 (M q)'x`` is ``|A q - L x|^2`` but for what no item changes,
     where ``A = L + inv(L)' M``.
     """
-    both = [L for (side, _), L in maps.items() if side == "both"]
+    both = [L for (side, _), L in maps.items() if side == "shared"]
     query = [M for (side, _), M in maps.items() if side == "query"]
-    pulls = sorted({pull for _, pull in maps}, reverse=True)
+    pulls = sorted({reg for _, reg in maps}, reverse=True)
     parameters = {
         "method": "ListwiseMap",
-        "side": "each" if both and query else "both" if both else "query",
-        "pull": pulls if len(pulls) > 1 else pulls[0],
+        "sides": "separate" if both and query else "shared" if both else "query",
+        "reg": pulls if len(pulls) > 1 else pulls[0],
     }
     if not both:
         left = np.mean(query, axis=0).astype(dtype)
@@ -379,7 +373,7 @@ def _mean(maps: Mapping[Key, np.ndarray], dtype: Any) -> EmbeddingMetric:
         return LinearMetric(right.astype(dtype), parameters=parameters)
     left = right + np.linalg.solve(right.T, np.mean(query, axis=0))
     left, right = ((map_ / np.sqrt(2)).astype(dtype) for map_ in (left, right))
-    return TwoMapMetric(left, right, parameters=parameters)
+    return AsymmetricMetric(left, right, parameters=parameters)
 
 
 def _root_mean_square(maps: Sequence[np.ndarray]) -> np.ndarray:

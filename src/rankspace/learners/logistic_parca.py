@@ -16,7 +16,7 @@ from ..metrics.embedding import LinearMetric
 from ..relevance.relevance import Relevance
 from .base import logger
 from .parca import TRIAL_STEPS, ComponentLearner
-from .solvers.smooth.components import MapLoss, race
+from .solvers.smooth.components import MapLoss, multi_start
 from .solvers.smooth.logistic import LogisticLoss, memberships
 from .solvers.smooth.validation import Trial, folds
 
@@ -118,12 +118,12 @@ class LogisticPARCA(ComponentLearner):
         self.batch_size = batch_size
         self.random_state = random_state
 
-    def _learn(self, X: Any, relevance: Relevance, queries: Any) -> LinearMetric:
+    def _fit_metric(self, X: Any, relevance: Relevance, queries: Any) -> LinearMetric:
         self._check_params(X.shape[1])
         self.beta_, self.path_ = self._choose_beta(X, relevance, queries)
         loss, scale = self._problem(X, relevance, queries)
         penalised = LogisticLoss(loss, self.beta_)
-        start, found = race(
+        start, found = multi_start(
             self._starts(loss),
             lambda start, max_iter: self._descend(penalised, start, relevance.n_queries, max_iter),
             self.max_iter,

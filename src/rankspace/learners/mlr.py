@@ -144,14 +144,14 @@ class MLR(BaseRanker):
         self.checkpoint = checkpoint
         self.random_state = random_state
 
-    def _learn(
+    def _fit_metric(
         self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
     ) -> LinearMetric:
         self._check_params()
         if self.measure.startswith("ndcg") and np.unique(relevance.positive_grades[1]).size > 1:
             logger.warning(
                 "%s optimises the binary form of %s: grades from %g up are all alike to it.",
-                type(self).__name__, self.measure, relevance.relevant_from,
+                type(self).__name__, self.measure, relevance.min_relevant_grade,
             )  # fmt: skip
         taught = np.arange(relevance.n_queries)
         data = Scaled(*scaled_rows(X, relevance, queries))
@@ -235,10 +235,10 @@ class MLR(BaseRanker):
         """A digest of all that decides the rounds but how many there are."""
         parameters = {k: v for k, v in sorted(self.get_params().items()) if k not in UNHASHED}
         relevance, X = loss.relevance, loss.X
-        rules = (relevance.background, relevance.unjudged, relevance.relevant_from)
+        rules = (relevance.background, relevance.unjudged, relevance.min_relevant_grade)
         return digest(
             parameters, rules, X.shape, X.scale, X.mean, loss.Q.shape, loss.Q[:1], relevance.rows,
-            relevance.indptr, relevance.items, relevance.grades, relevance.own_items,
+            relevance.indptr, relevance.items, relevance.grades, relevance.query_items,
             relevance.weights,
         )  # fmt: skip
 

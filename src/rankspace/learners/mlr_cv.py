@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from ..evaluation.measures import evaluate, parse_measure
 from ..metrics.embedding import LinearMetric
 from ..relevance.relevance import Relevance
-from ..relevance.splits import choose_queries, hold_out
+from ..relevance.splits import hold_out, split_queries
 from ..search.index import Index
 from .base import BaseRanker
 from .mlr import MLR
@@ -98,7 +98,7 @@ class MLRCV(BaseRanker):
         self.max_memory = max_memory
         self.random_state = random_state
 
-    def _learn(
+    def _fit_metric(
         self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
     ) -> LinearMetric:
         self.Cs_ = self._path()
@@ -109,7 +109,7 @@ class MLRCV(BaseRanker):
         best = np.nanargmax(self.scores_ if larger_is_better else -self.scores_)
         self.C_ = float(self.Cs_[best])
         self.model_ = self._model(self.C_)
-        metric = self.model_._learn(X, relevance, queries)
+        metric = self.model_._fit_metric(X, relevance, queries)
         self.n_iter_ = self.model_.n_iter_
         return metric
 
@@ -153,4 +153,4 @@ class MLRCV(BaseRanker):
 
     def _split(self, relevance: Relevance) -> tuple[np.ndarray, np.ndarray]:
         random = check_random_state(self.random_state)
-        return choose_queries(relevance.n_queries, self.validation_fraction, random)
+        return split_queries(relevance.n_queries, self.validation_fraction, random)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state, check_scalar
 
-from .._engine.parallel.threads import single_products
+from .._engine.parallel.threads import single_threaded_blas
 from ..metrics.embedding import BilinearMetric, LinearMetric
 from ..relevance.relevance import Relevance
 from .base import BaseRanker
@@ -41,7 +41,7 @@ def unit_points(X: np.ndarray, relevance: Relevance, queries: np.ndarray | None)
     if length == 0:
         raise ValueError("X must have rows that are not zero: all are.")
     items = X.astype(np.float64) / length
-    points = items[relevance.own_items] if queries is None else queries / length
+    points = items[relevance.query_items] if queries is None else queries / length
     return points, items, length
 
 
@@ -87,7 +87,7 @@ class OASIS(BaseRanker):
     True
     """
 
-    _metric_kind = BilinearMetric
+    _metric_type = BilinearMetric
 
     def __init__(
         self, C: float = 0.1, *, n_triplets: int = 100_000, random_state: Any = None
@@ -96,7 +96,7 @@ class OASIS(BaseRanker):
         self.n_triplets = n_triplets
         self.random_state = random_state
 
-    def _learn(
+    def _fit_metric(
         self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
     ) -> BilinearMetric:
         from .._engine.kernels.online import oasis
@@ -158,7 +158,7 @@ class LORETA(BaseRanker):
     True
     """
 
-    _metric_kind = BilinearMetric
+    _metric_type = BilinearMetric
 
     def __init__(
         self,
@@ -175,7 +175,7 @@ class LORETA(BaseRanker):
         self.step = step
         self.random_state = random_state
 
-    def _learn(
+    def _fit_metric(
         self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
     ) -> BilinearMetric:
         for name in ("n_components", "n_triplets", "batch_size"):
@@ -186,7 +186,7 @@ class LORETA(BaseRanker):
         random = check_random_state(self.random_state)
         F = random.normal(size=(X.shape[1], m)) / np.sqrt(m)
         triplets = draw_triplets(relevance, self.n_triplets, random)
-        with single_products():
+        with single_threaded_blas():
             F = self._descend(points, items, triplets, F)
         components = (F.T / length).astype(X.dtype)
         return BilinearMetric(components, components, parameters={"method": "LORETA"})
@@ -292,7 +292,7 @@ class ITML(BaseRanker):
         self.tol = tol
         self.random_state = random_state
 
-    def _learn(
+    def _fit_metric(
         self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
     ) -> LinearMetric:
         for name in ("gamma", "tol"):
@@ -302,7 +302,7 @@ class ITML(BaseRanker):
         check_scalar(self.n_pairs, "n_pairs", Integral, min_val=2)
         check_scalar(self.max_iter, "max_iter", Integral, min_val=1)
         centred = X.astype(np.float64) - X.mean(axis=0, dtype=np.float64)
-        points = centred[relevance.own_items]
+        points = centred[relevance.query_items]
         if queries is not None:
             points = queries - X.mean(axis=0, dtype=np.float64)
         which, pos, neg = draw_triplets(relevance, self.n_pairs // 2, self.random_state)

@@ -16,7 +16,15 @@ from ..metrics.embedding import LinearMetric
 from ..relevance.relevance import Relevance
 from ..relevance.splits import Split
 from .base import BaseRanker, logger
-from .solvers.smooth.components import Descent, Loss, MapLoss, RidgedLoss, descend, race, start_of
+from .solvers.smooth.components import (
+    Descent,
+    Loss,
+    MapLoss,
+    RidgedLoss,
+    descend,
+    multi_start,
+    start_of,
+)
 from .solvers.smooth.minibatch import descend_in_batches, some_queries
 from .solvers.smooth.validation import Trial, folds, try_setting
 from .solvers.warp.scaling import Scaling, scaled_points
@@ -35,7 +43,7 @@ FLAT = -1e-3  # the loss of a map to zero is 0
 class ComponentLearner(BaseRanker):
     """What PARCA and its logistic form share: solvers, trials on held-out queries, the record."""
 
-    _formats = "csr"
+    _accepts_sparse = "csr"
     _unit = 1.0  # of the scaled data, in root mean squared distances of two items
 
     n_components: int
@@ -117,7 +125,7 @@ class PARCA(ComponentLearner):
     ----------
     n_components : int, default=2
         Number of dimensions K.
-    ridge : float or "auto", default="auto"
+    reg : float or "auto", default="auto"
         Weight of ``|A|_F^2``, on data divided by the root mean squared distance of two items.
         "auto" tries 0.1 down to 0.00001 on held-out queries and takes that of the least ranking
         error.
@@ -141,10 +149,10 @@ class PARCA(ComponentLearner):
         The learned metric.
     components_ : ndarray of shape (n_components, n_features)
         The map A, on the data as given.
-    ridge_ : float
+    reg_ : float
         The ridge used.
     path_ : list of Trial
-        For ``ridge="auto"`` each ridge tried, with the mean ranking error of held-out queries and
+        For ``reg="auto"`` each ridge tried, with the mean ranking error of held-out queries and
         its standard error.
     start_ : str
         The start that was best.
@@ -184,7 +192,7 @@ class PARCA(ComponentLearner):
         self,
         n_components: int = 2,
         *,
-        ridge: float | str = "auto",
+        reg: float | str = "auto",
         init: Any = "auto",
         solver: str = "auto",
         tol: float = 1e-6,
@@ -193,7 +201,7 @@ class PARCA(ComponentLearner):
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
-        self.ridge = ridge
+        self.reg = reg
         self.init = init
         self.solver = solver
         self.tol = tol
@@ -201,12 +209,12 @@ class PARCA(ComponentLearner):
         self.batch_size = batch_size
         self.random_state = random_state
 
-    def _learn(self, X: Any, relevance: Relevance, queries: Any) -> LinearMetric:
+    def _fit_metric(self, X: Any, relevance: Relevance, queries: Any) -> LinearMetric:
         self._check_params(X.shape[1])
-        self.ridge_, self.path_ = self._choose_ridge(X, relevance, queries)
+        self.reg_, self.path_ = self._choose_ridge(X, relevance, queries)
         loss, scale = self._problem(X, relevance, queries)
-        ridged = RidgedLoss(loss, self.ridge_)
-        start, found = race(
+        ridged = RidgedLoss(loss, self.reg_)
+        start, found = multi_start(
             self._starts(ridged, scale),
             lambda start, max_iter: self._descend(ridged, start, relevance.n_queries, max_iter),
             self.max_iter,
@@ -215,11 +223,11 @@ class PARCA(ComponentLearner):
         if found.loss > FLAT:
             warnings.warn(
                 f"PARCA found nothing better than mapping all points to one: its loss is "
-                f"{found.loss:.2g}, that of the zero map 0. Lower ridge={self.ridge_:g}.",
+                f"{found.loss:.2g}, that of the zero map 0. Lower reg={self.reg_:g}.",
                 ConvergenceWarning, stacklevel=3,
             )  # fmt: skip
         components = (found.parameters / scale).astype(X.dtype)
-        return LinearMetric(components, parameters={"method": "PARCA", "ridge": self.ridge_})
+        return LinearMetric(components, parameters={"method": "PARCA", "reg": self.reg_})
 
     def _starts(self, ridged: RidgedLoss, scale: float) -> dict[str, np.ndarray]:
         """Maps to start from, by name."""
@@ -243,11 +251,11 @@ class PARCA(ComponentLearner):
         self, X: Any, relevance: Relevance, queries: Any
     ) -> tuple[float, list[Trial]]:
         """The ridge given, or that of the least ranking error of held-out queries."""
-        if not isinstance(self.ridge, str):
-            return float(self.ridge), []
+        if not isinstance(self.reg, str):
+            return float(self.reg), []
         splits = folds(X, relevance, queries, self._seed)
         if not splits:
-            logger.warning("ridge=%g: too few queries to hold any out.", USUAL_RIDGE)
+            logger.warning("reg=%g: too few queries to hold any out.", USUAL_RIDGE)
             return USUAL_RIDGE, []
         trial, path = self._trials(splits, self._try_ridge), []
         for ridge in RIDGES:
@@ -266,9 +274,9 @@ class PARCA(ComponentLearner):
 
     def _check_params(self, n_features: int) -> None:
         self._check_shared(n_features)
-        if isinstance(self.ridge, str):
-            check_choice(self.ridge, "ridge", ("auto",))
+        if isinstance(self.reg, str):
+            check_choice(self.reg, "reg", ("auto",))
         else:
-            check_scalar(self.ridge, "ridge", Real, min_val=0)
+            check_scalar(self.reg, "reg", Real, min_val=0)
         if isinstance(self.init, str):
             check_choice(self.init, "init", ("auto", *STARTS))

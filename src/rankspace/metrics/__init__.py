@@ -1,13 +1,14 @@
 """What is learned: distances that are saved, loaded and searched by."""
 
-from .embedding import BilinearMetric, LinearMetric, load_metric
+from .embedding import AsymmetricMetric, BilinearMetric, EmbeddingMetric, LinearMetric
 from .local import LocalMetric
-from .two_map import TwoMapMetric
+from .storage import load_metric
 
 __all__ = [
+    "AsymmetricMetric",
     "BilinearMetric",
+    "EmbeddingMetric",
     "LinearMetric",
     "LocalMetric",
-    "TwoMapMetric",
     "load_metric",
 ]

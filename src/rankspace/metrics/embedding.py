@@ -1,90 +1,38 @@
-"""What was learned: a distance, ready to transform, rank and be stored."""
+"""Metrics that map queries and items to vectors: linear, bilinear and asymmetric."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from .._engine.files import replacing
-from .._engine.text import PathLike
 from ..search.index import Index
 from ..search.ranking import Ranking
-
-if TYPE_CHECKING:
-    from .local import LocalMetric
-
-FORMAT_VERSION = 1
+from .storage import StoredMetric
 
 
-class _Stored:
-    """A metric that is a few matrices and a mapping of parameters."""
-
-    kind: ClassVar[str]
-    arrays: ClassVar[tuple[str, ...]]
-    parameters: dict[str, Any]
-
-    def save(self, path: PathLike) -> None:
-        """Write one safetensors file, with version and parameters in its header.
-
-        Parameters
-        ----------
-        path : path
-            Where to; an existing file is replaced once the new one is complete.
-        """
-        from safetensors.numpy import save
-
-        header = {
-            "rankspace_format": str(FORMAT_VERSION),
-            "kind": self.kind,
-            "parameters": json.dumps(self.parameters),
-        }
-        content = save({name: getattr(self, name) for name in self.arrays}, header)
-        with replacing(path) as stream:
-            stream.write(content)
-
-    @classmethod
-    def load(cls, path: PathLike) -> Self:
-        """Read a metric of this kind; see `load_metric`.
-
-        Parameters
-        ----------
-        path : path
-            A file written by `save`.
-        """
-        metric = load_metric(path)
-        if not isinstance(metric, cls):
-            raise ValueError(f"{path} must hold a {cls.__name__}: got {metric!r}.")
-        return metric
-
-    @classmethod
-    def _restore(cls, arrays: Mapping[str, np.ndarray], parameters: dict[str, Any]) -> Self:
-        return cls(**arrays, parameters=parameters)  # type: ignore[call-arg]
-
-    def __repr__(self) -> str:
-        shapes = ", ".join(f"{name} {getattr(self, name).shape}" for name in self.arrays)
-        return f"{type(self).__name__}({shapes})"
-
-
-class _Embedding(_Stored):
+class EmbeddingMetric(StoredMetric):
     """A metric that maps queries and items to vectors, which an index can hold."""
 
-    inner: bool  # whether minus their inner product is the distance
-    alike: bool  # whether both are mapped in the same way
-    left: Any  # the maps of queries and of items, and what is added to mapped queries
-    right: Any
-    offset: Any
+    inner_product: bool  # whether minus their inner product is the distance
+    symmetric: bool  # whether both are mapped in the same way
+    query_map: Any  # the maps of queries and of items, and what is added to mapped queries
+    item_map: Any
+    query_offset: Any
 
     def embed_items(self, X: Any) -> np.ndarray:
         """Vectors of items for an index."""
-        return _product(X, self.right)
+        return _product(X, self.item_map)
 
     def embed_queries(self, Q: Any) -> np.ndarray:
         """Vectors of queries for an index."""
-        mapped = _product(Q, self.left)
-        return mapped if self.alike else mapped + self.offset.astype(mapped.dtype, copy=False)
+        mapped = _product(Q, self.query_map)
+        return (
+            mapped
+            if self.symmetric
+            else mapped + self.query_offset.astype(mapped.dtype, copy=False)
+        )
 
     def distances(self, Q: Any, X: Any) -> np.ndarray:
         """Distances of each query from each item; minus their similarity if it ranks by one.
@@ -101,7 +49,7 @@ class _Embedding(_Stored):
         from scipy.spatial.distance import cdist
 
         queries, items = self.embed_queries(Q), self.embed_items(X)
-        if self.inner:
+        if self.inner_product:
             return -(queries @ items.T)
         return cdist(queries, items).astype(np.result_type(queries, items), copy=False)
 
@@ -110,7 +58,7 @@ class _Embedding(_Stored):
         return Index(X, self).rank(Q, k)
 
 
-class LinearMetric(_Embedding):
+class LinearMetric(EmbeddingMetric):
     """Euclidean distance after a linear map: ``d(q, x) = |L q - L x|``.
 
     Parameters
@@ -131,8 +79,8 @@ class LinearMetric(_Embedding):
 
     kind = "linear"
     arrays = ("components",)
-    inner = False
-    alike = True
+    inner_product = False
+    symmetric = True
 
     def __init__(self, components: Any, *, parameters: Mapping[str, Any] | None = None) -> None:
         self.components = _matrix(components, "components")
@@ -191,14 +139,14 @@ class LinearMetric(_Embedding):
         return self.components.shape[1]
 
     @property
-    def left(self) -> np.ndarray:
-        """The map of queries, L; `right`, that of items, is the same."""
+    def query_map(self) -> np.ndarray:
+        """The map of queries, L; `item_map`, that of items, is the same."""
         return self.components
 
-    right = left
+    item_map = query_map
 
     @property
-    def offset(self) -> np.ndarray:
+    def query_offset(self) -> np.ndarray:
         """What is added to mapped queries: nothing."""
         return np.zeros(len(self.components), dtype=self.components.dtype)
 
@@ -227,18 +175,50 @@ class LinearMetric(_Embedding):
         return _product(X, self.components)
 
 
-class BilinearMetric(_Embedding):
+class _SeparateMaps(EmbeddingMetric):
+    """One map for queries and another for items."""
+
+    arrays = ("query_map", "item_map", "query_offset")
+    symmetric = False
+
+    def __init__(
+        self,
+        query_map: Any,
+        item_map: Any,
+        *,
+        query_offset: Any = None,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.query_map = _matrix(query_map, "query_map")
+        self.item_map = _matrix(item_map, "item_map")
+        if len(self.query_map) != len(self.item_map):
+            raise ValueError(
+                "query_map and item_map must have the same number of rows: got "
+                f"{len(self.query_map)} and {len(self.item_map)}."
+            )
+        if query_offset is None:
+            query_offset = np.zeros(len(self.query_map), dtype=self.query_map.dtype)
+        self.query_offset = _vector(query_offset, len(self.query_map), "query_offset")
+        self.parameters = dict(parameters or {})
+
+    @property
+    def n_features(self) -> int:
+        """Number of features of an item."""
+        return self.item_map.shape[1]
+
+
+class BilinearMetric(_SeparateMaps):
     """Minus a similarity of mapped queries and items: ``d(q, x) = -(A q + a)'(B x)``.
 
     Smaller is nearer, as everywhere; it is no distance in the strict sense and may be negative.
 
     Parameters
     ----------
-    left : array-like of shape (n_components, n_query_features)
+    query_map : array-like of shape (n_components, n_query_features)
         The map ``A`` of queries.
-    right : array-like of shape (n_components, n_features)
+    item_map : array-like of shape (n_components, n_features)
         The map ``B`` of items.
-    offset : array-like of shape (n_components,), optional
+    query_offset : array-like of shape (n_components,), optional
         What is added to every mapped query, ``a``; zero by default.
     parameters : mapping, optional
         How it was learned, as JSON can hold it; stored with the metric.
@@ -252,106 +232,33 @@ class BilinearMetric(_Embedding):
     """
 
     kind = "bilinear"
-    arrays = ("left", "right", "offset")
-    inner = True
-    alike = False
-
-    def __init__(
-        self,
-        left: Any,
-        right: Any,
-        *,
-        offset: Any = None,
-        parameters: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.left = _matrix(left, "left")
-        self.right = _matrix(right, "right")
-        zero = np.zeros(len(self.left), dtype=self.left.dtype)
-        self.offset = _vector(zero if offset is None else offset, len(self.left), "offset")
-        self.parameters = dict(parameters or {})
-        if len(self.left) != len(self.right):
-            raise ValueError(
-                f"left and right must have the same number of rows: got {len(self.left)} and "
-                f"{len(self.right)}."
-            )
-
-    @property
-    def n_features(self) -> int:
-        """Number of features of an item."""
-        return self.right.shape[1]
+    inner_product = True
 
 
-# Those that map points to vectors, which an index can hold.
-EmbeddingMetric = LinearMetric | BilinearMetric
-Metric: TypeAlias = "LinearMetric | BilinearMetric | LocalMetric"
-
-
-def load_metric(path: PathLike) -> Metric:
-    """Read a metric that was saved.
-
-    The file holds numbers and text only; reading it never runs anything.
+class AsymmetricMetric(_SeparateMaps):
+    """Euclidean distance of mapped queries from mapped items: ``d(q, x) = |A q + a - B x|``.
 
     Parameters
     ----------
-    path : path
-        A file written by ``metric.save``.
-
-    Returns
-    -------
-    LinearMetric, BilinearMetric, TwoMapMetric or LocalMetric
+    query_map : array-like of shape (n_components, n_query_features)
+        The map ``A`` of queries.
+    item_map : array-like of shape (n_components, n_features)
+        The map ``B`` of items.
+    query_offset : array-like of shape (n_components,), optional
+        What is added to every mapped query, ``a``; zero by default.
+    parameters : mapping, optional
+        How it was learned, as JSON can hold it; stored with the metric.
 
     Examples
     --------
-    >>> import tempfile, os
-    >>> from rankspace import LinearMetric, load_metric
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "metric.safetensors")
-    ...     LinearMetric([[1.0, 2.0]]).save(path)
-    ...     load_metric(path)
-    LinearMetric(components (1, 2))
+    >>> from rankspace import AsymmetricMetric
+    >>> metric = AsymmetricMetric([[1.0, 0.0]], [[0.0, 1.0]])
+    >>> metric.distances([[2.0, 0.0]], [[0.0, 3.0], [5.0, 1.5]])
+    array([[1. , 0.5]])
     """
-    from safetensors import SafetensorError, safe_open
 
-    try:
-        with safe_open(path, framework="numpy") as stored:
-            header = stored.metadata() or {}
-            kind = _check_header(path, header)
-            missing = set(kind.arrays) - set(stored.keys())
-            if missing:
-                raise ValueError(f"{path} lacks the matrix {sorted(missing)[0]!r}: save it again.")
-            arrays = {name: stored.get_tensor(name) for name in kind.arrays}
-    except (SafetensorError, OSError) as error:
-        if isinstance(error, FileNotFoundError):
-            raise
-        raise ValueError(
-            f"{path} is no metric file, or is damaged or cut short ({error}). Save it again."
-        ) from error
-    try:
-        return kind._restore(arrays, json.loads(header.get("parameters", "{}")))
-    except (KeyError, ValueError) as error:
-        raise ValueError(f"{path} holds no valid metric: {error}") from error
-
-
-def _check_header(path: PathLike, header: Mapping[str, str]) -> type[Metric]:
-    version = header.get("rankspace_format")
-    if version is None or not version.isdigit():
-        raise ValueError(f"{path} was not written by rankspace: its header names no format.")
-    if int(version) > FORMAT_VERSION:
-        raise ValueError(
-            f"{path} has format {version}, and this version of rankspace reads up to "
-            f"{FORMAT_VERSION}: upgrade rankspace."
-        )
-    from .local import LocalMetric
-    from .two_map import TwoMapMetric
-
-    kinds: dict[str, type[Metric]] = {
-        kind.kind: kind for kind in (LinearMetric, BilinearMetric, TwoMapMetric, LocalMetric)
-    }
-    if header.get("kind") not in kinds:
-        raise ValueError(
-            f"{path} must hold a metric of kind {' or '.join(kinds)}: got {header.get('kind')!r}."
-        )
-    return kinds[header["kind"]]
+    kind = "asymmetric"
+    inner_product = False
 
 
 def _matrix(values: Any, name: str) -> np.ndarray:

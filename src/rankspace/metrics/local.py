@@ -8,12 +8,13 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from .._engine.checks import check_choice
-from .._engine.parallel.threads import in_threads
+from .._engine.parallel.threads import thread_map
 from ..search.ranking import Ranking
-from .embedding import _frozen, _Stored
+from .embedding import EmbeddingMetric, _frozen
 from .feature_scaling import FeatureScaling
 from .local_distances import BLOCK, KERNELS, Anchored, list_profile
 from .local_index import LocalIndex
+from .storage import StoredMetric
 
 SCALING_ARRAYS = ("fill", "offset", "scale", "knots", "values")
 
@@ -25,7 +26,7 @@ class Reason(NamedTuple):
     contribution: float
 
 
-class LocalMetric(_Stored):
+class LocalMetric(StoredMetric):
     """A weighted sum of what several metrics see: ``f(x) = sum_r w_r h(|L_r (x - p_r)|)``.
 
     With anchors p_r it measures how far a document is from ideal ones, whatever the query, and may
@@ -181,7 +182,7 @@ class LocalMetric(_Stored):
             found = self._heights(Z) @ -weights
             scores[start : start + step] = found + Z @ self._linear(X.dtype)
 
-        for _ in in_threads(work, range(0, len(X), step), ahead=4):
+        for _ in thread_map(work, range(0, len(X), step), depth=4):
             pass
         return scores
 
@@ -334,3 +335,6 @@ def _array(values: Any, name: str, n_dims: int) -> np.ndarray:
     if array.ndim != n_dims:
         raise ValueError(f"{name} must have {n_dims} dimensions: got shape {array.shape}.")
     return _frozen(array, name)
+
+
+Metric = EmbeddingMetric | LocalMetric

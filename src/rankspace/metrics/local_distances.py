@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._engine.parallel.threads import in_threads, single_products
+from .._engine.parallel.threads import single_threaded_blas, thread_map
 
 BLOCK = 2**21  # numbers in a block of work
 
@@ -62,7 +62,7 @@ class Anchored(NamedTuple):
         return squares
 
 
-def heights_of(stacked: Anchored, Z: np.ndarray, kernel: str) -> np.ndarray:
+def kernel_values(stacked: Anchored, Z: np.ndarray, kernel: str) -> np.ndarray:
     """What each metric counts (n, m) for all rows, in blocks that threads share."""
     H = np.empty((len(Z), stacked.n_metrics), dtype=Z.dtype)
     step = max(16, BLOCK // stacked.maps.shape[1])
@@ -70,8 +70,8 @@ def heights_of(stacked: Anchored, Z: np.ndarray, kernel: str) -> np.ndarray:
     def work(start: int) -> None:
         H[start : start + step] = KERNELS[kernel](stacked.squares(Z[start : start + step]))
 
-    with single_products():
-        for _ in in_threads(work, range(0, len(Z), step), ahead=4):
+    with single_threaded_blas():
+        for _ in thread_map(work, range(0, len(Z), step), depth=4):
             pass
     return H
 

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from .._engine.parallel.threads import in_threads
+from .._engine.parallel.threads import thread_map
 from ..search.ranking import Ranking
 from .local_distances import BLOCK, KERNELS
-
-if TYPE_CHECKING:
-    from .local import LocalMetric
 
 
 class LocalIndex:
     """Items under a metric that measures from the query: what `Index` is to a linear metric."""
 
-    def __init__(self, X: Any, metric: LocalMetric) -> None:
+    def __init__(self, X: Any, metric: Any) -> None:
         if metric.has_anchors:
             raise ValueError("this metric measures from anchors, not from queries: use scores.")
         self.metric = metric
@@ -48,10 +45,10 @@ class LocalIndex:
         every = slice(None)
         return np.stack([self._one(*pair, every) for pair in zip(points, weights, strict=True)])
 
-    def blocks(self, Q: Any, k: int | None = None, *, own_items: Any = None) -> Iterator[Ranking]:
+    def blocks(self, Q: Any, k: int | None = None, *, query_items: Any = None) -> Iterator[Ranking]:
         """Rankings of blocks of queries, without the item that each query is."""
         points, weights = self._queries(Q)
-        own = np.full(len(points), -1) if own_items is None else np.asarray(own_items)
+        own = np.full(len(points), -1) if query_items is None else np.asarray(query_items)
         step = max(1, BLOCK // len(self.embedded))
 
         def work(start: int) -> Ranking:
@@ -63,14 +60,14 @@ class LocalIndex:
             ranking = Ranking.from_distances(table)
             return ranking if k is None else ranking.top(k)
 
-        yield from in_threads(work, range(0, len(points), step))
+        yield from thread_map(work, range(0, len(points), step))
 
     def rank(self, Q: Any, k: int | None = None) -> Ranking:
         """The nearest items of each query."""
         return Ranking.join(list(self.blocks(Q, k)))
 
     def rerank(
-        self, Q: Any, candidates: Ranking | Sequence[Any], *, own_items: Any = None
+        self, Q: Any, candidates: Ranking | Sequence[Any], *, query_items: Any = None
     ) -> Ranking:
         """Given items of each query, sorted, without the item that the query is."""
         points, weights = self._queries(Q)
@@ -79,7 +76,7 @@ class LocalIndex:
             raise ValueError(
                 f"candidates must have a list for each of {len(points)} queries: got {len(lists)}."
             )
-        own = np.full(len(points), -1) if own_items is None else np.asarray(own_items)
+        own = np.full(len(points), -1) if query_items is None else np.asarray(query_items)
         found = []
         for point, weight, items, mine in zip(points, weights, lists, own, strict=True):
             items = items[items != mine].astype(np.int64)

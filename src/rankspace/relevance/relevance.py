@@ -33,13 +33,13 @@ class Relevance(JudgmentTable):
     indptr, items, grades : ndarray
         Rows of judgments in compressed form, items ascending in each row. The grade NaN marks a
         candidate that nobody judged.
-    own_items : ndarray of shape (n_queries,)
+    query_items : ndarray of shape (n_queries,)
         The row of ``X`` that each query is, or -1.
     background : {"irrelevant", "unjudged", "absent"}
         What an item outside the query's row is. "absent" items are no candidates of the query.
     unjudged : {"irrelevant", "ignore"}
         Whether unjudged items count as irrelevant or leave the list.
-    relevant_from : float
+    min_relevant_grade : float
         The smallest grade that counts as relevant where relevance is yes or no.
     weights : ndarray of shape (n_queries,)
         Weight of each query in means and in training.
@@ -58,10 +58,10 @@ class Relevance(JudgmentTable):
 
     @classmethod
     def _build(
-        cls, n_items: int, rows: Rows, own_items: Any, background: Background, **options: Any
+        cls, n_items: int, rows: Rows, query_items: Any, background: Background, **options: Any
     ) -> Relevance:
         """What constructors ask beyond the class: parts may lack weight or repeat a query."""
-        own = np.full(rows.rows.size, -1) if own_items is None else np.asarray(own_items)
+        own = np.full(rows.rows.size, -1) if query_items is None else np.asarray(query_items)
         if own.shape != rows.rows.shape or own.dtype.kind not in "iu":
             raise ValueError(
                 f"query_rows must name a row of X for each of {rows.rows.size} queries: got "
@@ -86,7 +86,7 @@ class Relevance(JudgmentTable):
         *,
         query_labels: Any = None,
         unjudged: Unjudged = "irrelevant",
-        relevant_from: float = 1.0,
+        min_relevant_grade: float = 1.0,
         weights: Any = None,
         query_ids: Any = None,
         item_ids: Any = None,
@@ -101,7 +101,7 @@ class Relevance(JudgmentTable):
             Classes of separate queries. By default every row of ``X`` is a query.
         unjudged : {"irrelevant", "ignore"}, default="irrelevant"
             Stored; labels judge every pair, so nothing is unjudged here.
-        relevant_from, weights, query_ids, item_ids
+        min_relevant_grade, weights, query_ids, item_ids
             See `Relevance`.
 
         Returns
@@ -118,7 +118,7 @@ class Relevance(JudgmentTable):
         own = np.arange(rows.items.size) if query_labels is None else None
         return cls._build(
             rows.items.size, rows, own, "irrelevant", unjudged=unjudged,
-            relevant_from=relevant_from, weights=weights, query_ids=query_ids, item_ids=item_ids,
+            min_relevant_grade=min_relevant_grade, weights=weights, query_ids=query_ids, item_ids=item_ids,
         )  # fmt: skip
 
     @classmethod
@@ -130,7 +130,7 @@ class Relevance(JudgmentTable):
         n_items: int | None = None,
         query_rows: Any = None,
         unjudged: Unjudged = "irrelevant",
-        relevant_from: float = 1.0,
+        min_relevant_grade: float = 1.0,
         weights: Any = None,
         query_ids: Any = None,
         item_ids: Any = None,
@@ -154,7 +154,7 @@ class Relevance(JudgmentTable):
         unjudged : {"irrelevant", "ignore"}, default="irrelevant"
             Whether unjudged items count as irrelevant or leave the list. Lists of irrelevant items
             matter only with "ignore".
-        relevant_from, weights, query_ids, item_ids
+        min_relevant_grade, weights, query_ids, item_ids
             See `Relevance`.
 
         Returns
@@ -180,7 +180,7 @@ class Relevance(JudgmentTable):
         rows = rows_of_triples(*triples_of_lists(relevant, irrelevant), n_queries, n_items)
         return cls._build(
             n_items, rows, query_rows, "unjudged", unjudged=unjudged,
-            relevant_from=relevant_from, weights=weights, query_ids=query_ids, item_ids=item_ids,
+            min_relevant_grade=min_relevant_grade, weights=weights, query_ids=query_ids, item_ids=item_ids,
         )  # fmt: skip
 
     @classmethod
@@ -193,7 +193,7 @@ class Relevance(JudgmentTable):
         unknown: Literal["error", "drop"] = "error",
         query_rows: Any = None,
         unjudged: Unjudged = "irrelevant",
-        relevant_from: float = 1.0,
+        min_relevant_grade: float = 1.0,
         weights: Any = None,
     ) -> Relevance:
         """Relevance from judgments by name, as retrieval collections publish them.
@@ -213,7 +213,7 @@ class Relevance(JudgmentTable):
             The row of ``X`` that each query is, if queries are rows.
         unjudged : {"irrelevant", "ignore"}, default="irrelevant"
             Whether unjudged items count as irrelevant or leave the list.
-        relevant_from, weights
+        min_relevant_grade, weights
             See `Relevance`.
 
         Returns
@@ -247,7 +247,7 @@ class Relevance(JudgmentTable):
         )
         return cls._build(
             items.array.size, rows, query_rows, "unjudged", unjudged=unjudged,
-            relevant_from=relevant_from, weights=weights, query_ids=queries.array,
+            min_relevant_grade=min_relevant_grade, weights=weights, query_ids=queries.array,
             item_ids=items.array,
         )  # fmt: skip
 
@@ -258,7 +258,7 @@ class Relevance(JudgmentTable):
         qid: Any,
         *,
         unjudged: Unjudged = "irrelevant",
-        relevant_from: float = 1.0,
+        min_relevant_grade: float = 1.0,
         weights: Any = None,
         item_ids: Any = None,
     ) -> Relevance:
@@ -274,7 +274,7 @@ class Relevance(JudgmentTable):
             The query of each row, in any order. Queries are numbered by first appearance.
         unjudged : {"irrelevant", "ignore"}, default="irrelevant"
             Whether unjudged candidates count as irrelevant or leave the list.
-        relevant_from, weights, item_ids
+        min_relevant_grade, weights, item_ids
             See `Relevance`.
 
         Returns
@@ -290,6 +290,6 @@ class Relevance(JudgmentTable):
         """
         rows, names = rows_of_groups(grades, qid)
         return cls._build(
-            rows.items.size, rows, None, "absent", unjudged=unjudged, relevant_from=relevant_from,
+            rows.items.size, rows, None, "absent", unjudged=unjudged, min_relevant_grade=min_relevant_grade,
             weights=weights, query_ids=names, item_ids=item_ids,
         )  # fmt: skip

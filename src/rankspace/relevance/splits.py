@@ -32,7 +32,7 @@ def check_fraction(fraction: float) -> None:
         raise ValueError(f"validation_fraction must lie between 0 and 1: got {fraction}.")
 
 
-def choose_queries(
+def split_queries(
     n_queries: int, fraction: float, random: np.random.RandomState, most: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Numbers of the queries to learn from, and of those held out."""
@@ -45,7 +45,7 @@ def choose_queries(
     return np.sort(order[n_held_out:]), np.sort(order[:n_held_out])
 
 
-def deal_queries(
+def fold_queries(
     kept: np.ndarray, dev: Any, n_folds: int, seed: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Places of the queries to learn from and to judge by, for each fold."""
@@ -72,13 +72,13 @@ def hold_out(
     if queries is not None:
         taught, judged = relevance.take_queries(train), relevance.take_queries(held_out)
         return Split(X, taught, queries[train], queries[held_out], judged)
-    no_query = np.setdiff1d(np.arange(relevance.n_items), relevance.own_items)
-    rows = np.sort(np.concatenate((relevance.own_items[train], no_query)))
+    no_query = np.setdiff1d(np.arange(relevance.n_items), relevance.query_items)
+    rows = np.sort(np.concatenate((relevance.query_items[train], no_query)))
     judged = _over_items(relevance.take_queries(held_out), rows)
-    return Split(X[rows], relevance[rows], None, X[relevance.own_items[held_out]], judged, rows)
+    return Split(X[rows], relevance[rows], None, X[relevance.query_items[held_out]], judged, rows)
 
 
 def _over_items(relevance: Relevance, rows: np.ndarray) -> Relevance:
     """The same queries, as separate ones, over some of the items."""
-    separate = replace(relevance, own_items=np.full(relevance.n_queries, -1))
+    separate = replace(relevance, query_items=np.full(relevance.n_queries, -1))
     return separate._take_items(rows)

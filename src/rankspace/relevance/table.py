@@ -23,10 +23,10 @@ class JudgmentTable:
     indptr: np.ndarray
     items: np.ndarray
     grades: np.ndarray
-    own_items: np.ndarray
+    query_items: np.ndarray
     background: Background
     unjudged: Unjudged = "irrelevant"
-    relevant_from: float = 1.0
+    min_relevant_grade: float = 1.0
     weights: Any = None
     query_ids: Any = None
     item_ids: Any = None
@@ -34,15 +34,15 @@ class JudgmentTable:
     def __post_init__(self) -> None:
         if self.unjudged not in ("irrelevant", "ignore"):
             raise ValueError(f"unjudged must be 'irrelevant' or 'ignore': got {self.unjudged!r}.")
-        if not self.relevant_from > 0:
+        if not self.min_relevant_grade > 0:
             raise ValueError(
-                f"relevant_from must be a grade above 0: got {self.relevant_from!r}. "
+                f"min_relevant_grade must be a grade above 0: got {self.min_relevant_grade!r}. "
                 "Grade 0 means judged irrelevant."
             )
         self._freeze("weights", check_weights(self.weights, self.n_queries))
         self._freeze("query_ids", check_ids(self.query_ids, self.n_queries, "query_ids"))
         self._freeze("item_ids", check_ids(self.item_ids, self.n_items, "item_ids"))
-        for name in ("rows", "indptr", "items", "own_items"):
+        for name in ("rows", "indptr", "items", "query_items"):
             self._freeze(name, np.array(getattr(self, name), dtype=np.int64))
         self._freeze("grades", np.array(self.grades, dtype=np.float64))
 
@@ -69,15 +69,15 @@ class JudgmentTable:
     @property
     def queries_are_rows(self) -> bool:
         """Whether every query is a row of ``X``."""
-        return bool((self.own_items >= 0).all())
+        return bool((self.query_items >= 0).all())
 
     @property
-    def has_lists(self) -> bool:
+    def has_candidate_lists(self) -> bool:
         """Whether each query ranks candidates of its own, not all of ``X``."""
         return self.background == "absent"
 
     @property
-    def counts_background(self) -> bool:
+    def unlisted_is_irrelevant(self) -> bool:
         """Whether items outside a query's row count as irrelevant."""
         return self.background == "irrelevant" or (
             self.background == "unjudged" and self.unjudged == "irrelevant"
@@ -86,7 +86,7 @@ class JudgmentTable:
     @cached_property
     def n_relevant(self) -> np.ndarray:
         """Number of relevant items of each query, itself left out."""
-        return self._count(self.grades >= self.relevant_from)
+        return self._count(self.grades >= self.min_relevant_grade)
 
     @cached_property
     def n_positive(self) -> np.ndarray:
@@ -96,9 +96,9 @@ class JudgmentTable:
     @cached_property
     def n_irrelevant(self) -> np.ndarray:
         """Number of items of each query that count as irrelevant, itself left out."""
-        if self.counts_background:
-            return _frozen(self.n_items - (self.own_items >= 0) - self.n_relevant)
-        irrelevant = self.grades < self.relevant_from
+        if self.unlisted_is_irrelevant:
+            return _frozen(self.n_items - (self.query_items >= 0) - self.n_relevant)
+        irrelevant = self.grades < self.min_relevant_grade
         if self.unjudged == "irrelevant":
             irrelevant |= np.isnan(self.grades)
         return self._count(irrelevant)
@@ -131,9 +131,9 @@ class JudgmentTable:
         """Where each query's own item stands in its row of judgments, or -1."""
         keys = np.repeat(np.arange(self.indptr.size - 1), np.diff(self.indptr)) * self.n_items
         keys += self.items
-        wanted = self.rows * self.n_items + self.own_items
+        wanted = self.rows * self.n_items + self.query_items
         at = np.searchsorted(keys, wanted)
-        found = (self.own_items >= 0) & (at < keys.size)
+        found = (self.query_items >= 0) & (at < keys.size)
         found[found] = keys[at[found]] == wanted[found]
         return np.where(found, at, -1)
 
@@ -143,24 +143,24 @@ class JudgmentTable:
         """Judged items of a query and their grades, itself left out."""
         row = self.rows[query]
         part = slice(self.indptr[row], self.indptr[row + 1])
-        others = (self.items[part] != self.own_items[query]) & ~np.isnan(self.grades[part])
+        others = (self.items[part] != self.query_items[query]) & ~np.isnan(self.grades[part])
         return self.items[part][others], self.grades[part][others]
 
     def relevant(self, query: int) -> np.ndarray:
         """Relevant items of a query, ascending."""
         items, grades = self.judged(query)
-        return items[grades >= self.relevant_from]
+        return items[grades >= self.min_relevant_grade]
 
     def irrelevant(self, query: int) -> np.ndarray:
         """Items that count as irrelevant for a query, ascending. Costs O(n_items)."""
-        counts = np.full(self.n_items, self.counts_background)
+        counts = np.full(self.n_items, self.unlisted_is_irrelevant)
         row = self.rows[query]
         part = slice(self.indptr[row], self.indptr[row + 1])
         grades = self.grades[part]
         unjudged = np.isnan(grades) & (self.unjudged == "irrelevant")
-        counts[self.items[part]] = (grades < self.relevant_from) | unjudged
-        if self.own_items[query] >= 0:
-            counts[self.own_items[query]] = False
+        counts[self.items[part]] = (grades < self.min_relevant_grade) | unjudged
+        if self.query_items[query] >= 0:
+            counts[self.query_items[query]] = False
         return np.flatnonzero(counts)
 
     def judged_lists(self) -> Any:
@@ -173,7 +173,7 @@ class JudgmentTable:
 
         table = scipy.sparse.csr_array((grades, self.items[kept], indptr), shape=shape)[self.rows]
         owner = np.repeat(np.arange(self.n_queries), np.diff(table.indptr))
-        others = table.indices != self.own_items[owner]
+        others = table.indices != self.query_items[owner]
         counts = np.bincount(owner[others], minlength=self.n_queries)
         indptr = np.concatenate(([0], np.cumsum(counts)))
         parts = (table.data[others], table.indices[others], indptr)
@@ -194,9 +194,9 @@ class JudgmentTable:
         Relevance
         """
         picked = row_numbers(queries, self.n_queries)
-        return self._pick(picked, self.own_items[picked])
+        return self._pick(picked, self.query_items[picked])
 
-    def _pick(self, queries: np.ndarray, own_items: np.ndarray) -> Self:
+    def _pick(self, queries: np.ndarray, query_items: np.ndarray) -> Self:
         used, rows = np.unique(self.rows[queries], return_inverse=True)
         counts = np.diff(self.indptr)[used]
         indptr = np.concatenate(([0], np.cumsum(counts)))
@@ -207,7 +207,7 @@ class JudgmentTable:
             indptr=indptr,
             items=self.items[at],
             grades=self.grades[at],
-            own_items=own_items,
+            query_items=query_items,
             weights=self.weights[queries],
             query_ids=_unless_repeated(self.query_ids, queries),
         )
@@ -220,7 +220,7 @@ class JudgmentTable:
         if isinstance(rows, tuple) and len(rows) == 2 and rows[1] is Ellipsis:
             rows = rows[0]
         picked = row_numbers(rows, self.n_items)
-        if self.has_lists:
+        if self.has_candidate_lists:
             part = self._take_items(picked)
             return part.take_queries(np.diff(part.indptr)[part.rows] > 0)
         if not self.queries_are_rows:
@@ -229,13 +229,13 @@ class JudgmentTable:
                 "rows of X. Use rankspace.tune, which splits the queries, or take_queries."
             )
         query_of = np.full(self.n_items, -1)
-        query_of[self.own_items] = np.arange(self.n_queries)
+        query_of[self.query_items] = np.arange(self.n_queries)
         queries = query_of[picked]
         own = np.flatnonzero(queries >= 0)
         if np.sum(query_of >= 0) < self.n_queries:
             raise ValueError("relevance that repeats a query cannot be split by rows of X.")
         separate = self._pick(queries[own], np.full(own.size, -1))
-        return replace(separate._take_items(picked), own_items=own)
+        return replace(separate._take_items(picked), query_items=own)
 
     def _take_items(self, picked: np.ndarray) -> Self:
         shape = (self.indptr.size - 1, self.n_items)

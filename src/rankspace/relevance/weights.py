@@ -12,14 +12,14 @@ from .relevance import Relevance
 def query_weights(sample_weight: Any, relevance: Relevance) -> np.ndarray:
     """Weights of queries out of weights of rows."""
     weights = np.asarray(sample_weight, dtype=float)
-    if relevance.has_lists or relevance.queries_are_rows:
+    if relevance.has_candidate_lists or relevance.queries_are_rows:
         if weights.shape != (relevance.n_items,):
             raise ValueError(
                 f"sample_weight must have one entry for each of {relevance.n_items} rows of X: got "
                 f"shape {weights.shape}."
             )
-        firsts = relevance.items[relevance.indptr[:-1]] if relevance.has_lists else None
-        return weights[relevance.own_items if firsts is None else firsts[relevance.rows]]
+        firsts = relevance.items[relevance.indptr[:-1]] if relevance.has_candidate_lists else None
+        return weights[relevance.query_items if firsts is None else firsts[relevance.rows]]
     return weights
 
 

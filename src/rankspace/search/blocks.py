@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from .._engine.parallel import current
-from .._engine.parallel.threads import in_threads
+from .._engine.parallel import current_backend
+from .._engine.parallel.threads import thread_map
 from .ranking import Ranking
 
 
@@ -16,7 +16,7 @@ class RankedBlocks(Iterator[Ranking]):
     Parameters
     ----------
     search : object
-        With ``local_step(block, state)``, which ranks for a block of queries.
+        With ``map_block(block, state)``, which ranks for a block of queries.
     blocks : sequence
         Blocks of queries.
     state : object
@@ -33,15 +33,15 @@ class RankedBlocks(Iterator[Ranking]):
         return next(self._begun)
 
     def _begin(self) -> Iterator[Ranking]:
-        backend = current()
+        backend = current_backend()
         if backend.remote:
-            return backend.each(self.search, self.parts, self.state)
-        return in_threads(lambda part: self.search.local_step(part, self.state), self.parts)
+            return backend.map(self.search, self.parts, self.state)
+        return thread_map(lambda part: self.search.map_block(part, self.state), self.parts)
 
     @property
     def judged_there(self) -> bool:
         """Whether lists had better be judged where they are made, for they are not made here."""
-        return current().remote and self._begun is None
+        return current_backend().remote and self._begun is None
 
 
 class JudgedSearch:
@@ -50,7 +50,7 @@ class JudgedSearch:
     def __init__(self, search: Any, judging: Any) -> None:
         self.search, self.judging = search, judging
 
-    def local_step(self, block: tuple[int, Any], state: Any) -> tuple[Any, ...]:
+    def map_block(self, block: tuple[int, Any], state: Any) -> tuple[Any, ...]:
         """Numbers of the queries, their scores, and what is to be said of their lists."""
         first, part = block
-        return self.judging.of_block(self.search.local_step(part, state), first)
+        return self.judging.of_block(self.search.map_block(part, state), first)

@@ -30,17 +30,17 @@ class Space:
     the centre of the items.
     """
 
-    def __init__(self, vectors: np.ndarray, *, inner: bool, backend: str) -> None:
+    def __init__(self, vectors: np.ndarray, *, inner_product: bool, backend: str) -> None:
         self.vectors = vectors
-        self.inner = inner
-        self.centre = np.zeros(vectors.shape[1]) if inner else centre_of(vectors)
+        self.inner_product = inner_product
+        self.centre = np.zeros(vectors.shape[1]) if inner_product else centre_of(vectors)
         streamed = self.centre.any() and mapped_file(vectors) is not None
         self.operand: Any = _Shifted(vectors, self.centre) if streamed else self._centred(vectors)
         squares = np.empty(len(vectors), dtype=vectors.dtype)
         for part in _slices(len(vectors)):
             block = self.operand[part]
             squares[part] = np.einsum("ij,ij->i", block, block)
-        self.norms = np.zeros_like(squares) if inner else squares
+        self.norms = np.zeros_like(squares) if inner_product else squares
         self.longest = float(np.sqrt(squares.max(initial=0)))
         self._faiss: Any = self._build_faiss() if backend == "faiss" else None
 
@@ -67,7 +67,7 @@ class Space:
         """
         unit = np.finfo(dtype).eps / 2
         lengths = np.sqrt(np.einsum("ij,ij->i", queries, queries, dtype=np.float64))
-        size = 2 * lengths * self.longest + (0.0 if self.inner else self.longest**2)
+        size = 2 * lengths * self.longest + (0.0 if self.inner_product else self.longest**2)
         return 2 * (queries.shape[1] + 4) * unit * size
 
     def nearest(
@@ -81,12 +81,12 @@ class Space:
         propose = self._propose if self._faiss is None else self._propose_faiss
         items, bound = propose(centred, own, n_kept)
         distances = np.empty(items.shape)
-        exact_distances(queries, self.vectors, items, self.inner, distances)
+        exact_distances(queries, self.vectors, items, self.inner_product, distances)
         order = np.lexsort((items, distances))[:, :k]
         items = np.take_along_axis(items, order, axis=1)
         distances = np.take_along_axis(distances, order, axis=1)
         error = self._rounding(centred, self.operand.dtype)
-        if not self.inner:
+        if not self.inner_product:
             bound = bound + np.einsum("ij,ij->i", centred, centred, dtype=np.float64)
         certain = distances[:, k - 1] < bound - error
         return items, distances, certain
@@ -99,7 +99,7 @@ class Space:
 
         keys = np.full((len(centred), n_kept), np.inf, dtype=self.operand.dtype)
         items = np.full(keys.shape, -1)
-        factors = centred * self.operand.dtype.type(-1 if self.inner else -2)
+        factors = centred * self.operand.dtype.type(-1 if self.inner_product else -2)
         products = np.empty((len(centred), ITEM_BLOCK), dtype=self.operand.dtype)
         for start in range(0, self.n_items, ITEM_BLOCK):
             block = self.operand[start : start + ITEM_BLOCK]
@@ -115,7 +115,9 @@ class Space:
             raise ImportError(
                 "backend='faiss' needs the package faiss-cpu: pip install 'rankspace[index]'."
             ) from error
-        index = (faiss.IndexFlatIP if self.inner else faiss.IndexFlatL2)(self.operand.shape[1])
+        index = (faiss.IndexFlatIP if self.inner_product else faiss.IndexFlatL2)(
+            self.operand.shape[1]
+        )
         index.add(np.ascontiguousarray(self.operand, dtype=np.float32))
         return index
 
@@ -124,8 +126,8 @@ class Space:
     ) -> tuple[np.ndarray, np.ndarray]:
         keys, items = self._faiss.search(np.ascontiguousarray(centred, dtype=np.float32), n_kept)
         items[items == own[:, None]] = -1
-        bound = (-1 if self.inner else 1) * keys[:, -1].astype(np.float64)
-        if not self.inner:
+        bound = (-1 if self.inner_product else 1) * keys[:, -1].astype(np.float64)
+        if not self.inner_product:
             bound -= np.einsum("ij,ij->i", centred, centred, dtype=np.float64)
         # FAISS computes in single precision whatever the vectors have.
         return items, bound - self._rounding(centred, np.float32)
@@ -140,17 +142,17 @@ class Space:
             part = slice(start, start + ITEM_BLOCK)
             block = np.subtract(self.vectors[part], self.centre, dtype=np.float64)
             keys[:, part] = centred @ block.T
-            keys[:, part] *= -1 if self.inner else -2
-            if not self.inner:
+            keys[:, part] *= -1 if self.inner_product else -2
+            if not self.inner_product:
                 keys[:, part] += np.einsum("ij,ij->i", block, block)
-        if not self.inner:
+        if not self.inner_product:
             keys += np.einsum("ij,ij->i", centred, centred)[:, None]
             np.maximum(keys, 0, out=keys)
         order = np.argsort(keys, axis=1)
         keys = np.take_along_axis(keys, order, axis=1)
         tolerance = 2 * self._rounding(centred, np.float64)
         touched = np.zeros(len(queries), dtype=bool)
-        settle_ties(queries, self.vectors, order, keys, tolerance, self.inner, touched)
+        settle_ties(queries, self.vectors, order, keys, tolerance, self.inner_product, touched)
         for q in np.flatnonzero(touched):
             again = np.lexsort((order[q], keys[q]))
             order[q], keys[q] = order[q][again], keys[q][again]

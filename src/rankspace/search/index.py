@@ -20,8 +20,8 @@ QUERY_BLOCK = 256
 class Embedding(Protocol):
     """What a metric offers for search: maps under which it is a plain distance or inner product."""
 
-    inner: bool
-    alike: bool  # whether queries are mapped as items are
+    inner_product: bool
+    symmetric: bool  # whether queries are mapped as items are
 
     def embed_items(self, X: Any) -> np.ndarray:
         """Vectors of items."""
@@ -43,7 +43,7 @@ class Index:
     X : array-like of shape (n_items, n_features)
         Items. Floats keep their precision, float16 is read as float32. Not copied if no metric
         is given: do not change it afterwards.
-    metric : LinearMetric, BilinearMetric or TwoMapMetric, optional
+    metric : LinearMetric, BilinearMetric or AsymmetricMetric, optional
         What to measure by; plain Euclidean distance by default.
     ids : array-like of str, optional
         Names of the items, which come back in every `Ranking`.
@@ -90,7 +90,7 @@ class Index:
         self.max_memory = max_memory
         X = as_vectors(X, "X")
         # A linear metric does not see a common shift, but its products lose digits to one.
-        linear = metric is not None and metric.alike
+        linear = metric is not None and metric.symmetric
         self._origin = centre_of(X) if linear else np.zeros(X.shape[1])
         self._parts = [self._embed_items(X)]
         self.ids = check_ids(ids, self.n_items, "ids")
@@ -139,7 +139,7 @@ class Index:
         return self
 
     def rank(
-        self, Q: Any = None, k: int | None = None, *, own_items: Any = None, query_ids: Any = None
+        self, Q: Any = None, k: int | None = None, *, query_items: Any = None, query_ids: Any = None
     ) -> Ranking:
         """List the nearest items of each query.
 
@@ -149,7 +149,7 @@ class Index:
             Queries. By default the items themselves, each left out of its own list.
         k : int, optional
             Length of the lists; by default all items.
-        own_items : array-like of shape (n_queries,), optional
+        query_items : array-like of shape (n_queries,), optional
             The item that each query is, or -1; it is left out of the list. With ``Q`` left out it
             says which items are the queries.
         query_ids : array-like of str, optional
@@ -159,11 +159,11 @@ class Index:
         -------
         Ranking
         """
-        blocks = list(self.blocks(Q, k, own_items=own_items, query_ids=query_ids))
+        blocks = list(self.blocks(Q, k, query_items=query_items, query_ids=query_ids))
         return Ranking.join(blocks)
 
     def blocks(
-        self, Q: Any = None, k: int | None = None, *, own_items: Any = None, query_ids: Any = None
+        self, Q: Any = None, k: int | None = None, *, query_items: Any = None, query_ids: Any = None
     ) -> RankedBlocks:
         """Rank in blocks of queries, for lists too many to hold; see `rank`.
 
@@ -174,7 +174,7 @@ class Index:
             lists where they are made.
         """
         space = self._ready()
-        queries, own = self._queries(Q, own_items)
+        queries, own = self._queries(Q, query_items)
         names = self._query_names(query_ids, Q, own, len(queries))
         if k is not None and not (isinstance(k, Integral) and k >= 1):
             raise ValueError(f"k must be a whole number of at least 1: got {k}.")
@@ -192,7 +192,7 @@ class Index:
         return self._searching
 
     def rerank(
-        self, Q: Any, candidates: Ranking | Sequence[Any], *, own_items: Any = None,
+        self, Q: Any, candidates: Ranking | Sequence[Any], *, query_items: Any = None,
         query_ids: Any = None,
     ) -> Ranking:  # fmt: skip
         """Sort given items for each query; the cost depends on their number alone.
@@ -203,7 +203,7 @@ class Index:
             Queries.
         candidates : Ranking or sequence of array-like of int
             The items to sort for each query, such as a shortlist or all that were judged.
-        own_items : array-like of shape (n_queries,), optional
+        query_items : array-like of shape (n_queries,), optional
             The item that each query is, or -1; it is left out of the list.
         query_ids : array-like of str, optional
             Names of the queries; those of a Ranking by default.
@@ -221,7 +221,7 @@ class Index:
         """
         from .._engine.kernels.topk import exact_pairs
 
-        queries, own = self._queries(Q, own_items)
+        queries, own = self._queries(Q, query_items)
         owner, items = self._candidates(candidates, len(queries))
         if query_ids is None and isinstance(candidates, Ranking):
             query_ids = candidates.query_ids
@@ -229,7 +229,7 @@ class Index:
         others = items != own[owner]
         owner, items = owner[others], items[others]
         space, keys = self._ready(), np.empty(items.size)
-        exact_pairs(queries, space.vectors, owner, items, space.inner, keys)
+        exact_pairs(queries, space.vectors, owner, items, space.inner_product, keys)
         order = np.lexsort((items, keys, owner))
         ends = np.cumsum(np.bincount(owner, minlength=len(queries)))[:-1]
         return self._ranking(np.split(items[order], ends), np.split(keys[order], ends), names)
@@ -262,21 +262,21 @@ class Index:
         if self._space is None:
             if len(self._parts) > 1:
                 self._parts = [np.concatenate(self._parts)]
-            inner = self.metric is not None and self.metric.inner
-            self._space = Space(self._parts[0], inner=inner, backend=self.backend)
+            inner_product = self.metric is not None and self.metric.inner_product
+            self._space = Space(self._parts[0], inner_product=inner_product, backend=self.backend)
         return self._space
 
-    def _queries(self, Q: Any, own_items: Any) -> tuple[np.ndarray, np.ndarray]:
-        own = None if own_items is None else np.asarray(own_items)
+    def _queries(self, Q: Any, query_items: Any) -> tuple[np.ndarray, np.ndarray]:
+        own = None if query_items is None else np.asarray(query_items)
         if own is not None and own.size:
             lowest = 0 if Q is None else -1
             if own.dtype.kind not in "iu" or not lowest <= own.min() <= own.max() < self.n_items:
                 raise ValueError(
-                    f"own_items must be whole numbers from {lowest} to {self.n_items - 1}: got "
+                    f"query_items must be whole numbers from {lowest} to {self.n_items - 1}: got "
                     f"{own.min()} to {own.max()}."
                 )
         if Q is None:
-            if self.metric is not None and not self.metric.alike:
+            if self.metric is not None and not self.metric.symmetric:
                 raise ValueError("the metric maps queries in another way: pass them as Q.")
             own = np.arange(self.n_items) if own is None else own
             return self._parts[0][own], own
@@ -285,13 +285,13 @@ class Index:
             raise ValueError(
                 f"Q must have {self._origin.size} features as the index has: got {Q.shape[1]}."
             )
-        linear = self.metric is not None and self.metric.alike
+        linear = self.metric is not None and self.metric.symmetric
         queries = shifted(Q, self._origin) if linear else Q
         queries = queries if self.metric is None else self.metric.embed_queries(queries)
         own = np.full(len(queries), -1) if own is None else own
         if own.shape != (len(queries),):
             raise ValueError(
-                f"own_items must have one entry for each of {len(queries)} queries: got shape "
+                f"query_items must have one entry for each of {len(queries)} queries: got shape "
                 f"{own.shape}."
             )
         return queries, own
@@ -315,7 +315,7 @@ class _Search:
     def __init__(self, space: Space, ids: np.ndarray | None) -> None:
         self.space, self.ids = space, ids
 
-    def local_step(self, block: tuple[Any, ...], state: tuple[int | None, bool]) -> Ranking:
+    def map_block(self, block: tuple[Any, ...], state: tuple[int | None, bool]) -> Ranking:
         """Rank for a block of queries, of which some may be items."""
         (queries, own, names), (k, short) = block, state
         items, distances = (self._nearest if short else self._all)(queries, own, k)
@@ -348,7 +348,7 @@ class _Search:
     ) -> Ranking:
         """Ready lists; squared distances become distances."""
         distances = np.concatenate(keys)
-        if not self.space.inner:
+        if not self.space.inner_product:
             distances = np.sqrt(distances)
         indptr = np.concatenate(([0], np.cumsum([row.size for row in items])))
         n = self.space.n_items

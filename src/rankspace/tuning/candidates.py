@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 from ..learners.base import BaseRanker
 from ..learners.frml import FRML
-from ..learners.listwise import SIDES, TOTAL_PULLS, ListwiseMap
+from ..learners.listwise import SIDES, TOTAL_REGS, ListwiseMap
 from ..learners.mlr import MLR
 from ..learners.mlr_cv import MLRCV
 
 METHODS = ("listwise", "diagonal", "frml", "mlr")
 WEAKER = (0.8, 0.24, 0.08)  # pulls times the number of queries, beyond the default ones
-WHERE = {"each": "a map for each side", "query": "queries only", "both": "both sides"}
+WHERE = {"separate": "a map for each side", "query": "queries only", "shared": "both sides"}
 CAREFUL = 0.03  # what items that are relevant to nobody count, where new ones are harmed
 LEAD = 2.0  # standard errors
 RANKS = (32, 128)
@@ -60,31 +60,38 @@ def candidates(
     most = 5000 if large else 20_000
 
     def listwise(
-        totals: Sequence[float], side: str = "each", part_of: str = "", bystanders: float = 1.0
+        totals: Sequence[float],
+        side: str = "separate",
+        part_of: str = "",
+        unjudged_weight: float = 1.0,
     ) -> Candidate:
         pulls = [float(f"{total / n_queries:.2g}") for total in totals]
-        name = f"listwise map, {WHERE[side]}, pull {' and '.join(f'{pull:g}' for pull in pulls)}"
-        name += ", careful" if bystanders < 1 else ""
-        along = {part: listwise(totals, part, name, bystanders) for part in SIDES if side == "each"}
-        first = side == "each" and totals == TOTAL_PULLS and bystanders == 1
+        name = f"listwise map, {WHERE[side]}, pull {' and '.join(f'{reg:g}' for reg in pulls)}"
+        name += ", careful" if unjudged_weight < 1 else ""
+        along = {
+            part: listwise(totals, part, name, unjudged_weight)
+            for part in SIDES
+            if side == "separate"
+        }
+        first = side == "separate" and totals == TOTAL_REGS and unjudged_weight == 1
         if first:  # the weakest of its pulls is tried by itself
             along["weakest"] = alone = listwise(totals[-1:])
             along |= {f"weakest {part}": found for part, found in alone.along.items()}
         weaker = next((total for total in WEAKER if total < totals[-1]), None)
-        weaker = None if totals == TOTAL_PULLS else weaker
+        weaker = None if totals == TOTAL_REGS else weaker
         return Candidate(
             name,
             lambda: ListwiseMap(
-                pulls, side=side, gain=gain, bystanders=bystanders, max_items=most,
+                pulls, sides=side, gain=gain, unjudged_weight=unjudged_weight, max_items=most,
                 random_state=seed,
             ),
             weaker=lambda: None if weaker is None else listwise([weaker]),
-            careful=(lambda: listwise(totals, bystanders=CAREFUL)) if first else None,
-            along=along, part_of=part_of, lead=LEAD if bystanders == 1 else 0.0,
-            prefers=("query" if one_length else "both") if side == "each" else "",
+            careful=(lambda: listwise(totals, unjudged_weight=CAREFUL)) if first else None,
+            along=along, part_of=part_of, lead=LEAD if unjudged_weight == 1 else 0.0,
+            prefers=("query" if one_length else "shared") if side == "separate" else "",
         )  # fmt: skip
 
-    return [listwise(TOTAL_PULLS), *_others(n_features, seed)]
+    return [listwise(TOTAL_REGS), *_others(n_features, seed)]
 
 
 def suited(n_queries: int, n_items: int, n_features: int) -> tuple[str, ...]:
@@ -116,7 +123,7 @@ def _others(n_features: int, seed: int) -> list[Candidate]:
         ),
         Candidate(
             "FRML from the identity",
-            lambda: FRML(init="identity", max_triplets=20_000, random_state=seed),
+            lambda: FRML(init="identity", n_triplets=20_000, random_state=seed),
             "frml",
         ),
     ]
@@ -125,6 +132,6 @@ def _others(n_features: int, seed: int) -> list[Candidate]:
 def _frml(rank: int, seed: int) -> Candidate:
     return Candidate(
         f"FRML, rank {rank} of the principal directions",
-        lambda: FRML(rank, max_triplets=20_000, random_state=seed),
+        lambda: FRML(rank, n_triplets=20_000, random_state=seed),
         "frml",
     )

@@ -13,18 +13,18 @@ from ..evaluation.measures import parse_measure
 from ..evaluation.report import Report
 from ..relevance.relevance import Relevance
 from ..search.ranking import Ranking
-from .report import Tried, TuneReport
+from .report import TrialResult, TuneReport
 from .trials import AS_IS
 
-BEYOND_CHANCE = 0.025  # of selling noise, one-sided
+ALPHA = 0.025  # of selling noise, one-sided
 SIGNIFICANT = 0.05  # chance of calling bad luck of a group harm, two-sided, as the report prints it
 
 
 @dataclass
-class Choice:
+class Selection:
     """Picks a candidate by some of the queries."""
 
-    tried: Sequence[Tried]
+    tried: Sequence[TrialResult]
     seen: np.ndarray
     sign: float
     generalise: bool
@@ -109,7 +109,7 @@ class Judged(NamedTuple):
 
 
 def judge(
-    choice: Choice, parts: Sequence[np.ndarray], relevance: Relevance, measure: str,
+    choice: Selection, parts: Sequence[np.ndarray], relevance: Relevance, measure: str,
     level: float, alone: float = 0.0, singles: Sequence[str] = (),
 ) -> Judged:  # fmt: skip
     """What choosing is worth, or what a single candidate is, if that is all one can be sure of.
@@ -132,7 +132,7 @@ def judge(
 
 
 def _single(
-    choice: Choice, name: str, parts: Sequence[np.ndarray], relevance: Relevance, measure: str
+    choice: Selection, name: str, parts: Sequence[np.ndarray], relevance: Relevance, measure: str
 ) -> _Draft:
     """What a candidate by itself is worth."""
     alone = replace(choice, tried=[t for t in choice.tried if t.name in (AS_IS, name)])
@@ -142,7 +142,7 @@ def _single(
 
 
 def _chosen(
-    choice: Choice, parts: Sequence[np.ndarray], relevance: Relevance, measure: str, level: float
+    choice: Selection, parts: Sequence[np.ndarray], relevance: Relevance, measure: str, level: float
 ) -> TuneReport:
     """What choosing is worth, without what turns out to harm a group if there is something else."""
     tried, drafts = list(choice.tried), []
@@ -199,7 +199,7 @@ def _others(parts: Sequence[np.ndarray], part: np.ndarray, n_queries: int) -> np
 
 
 def _draft(
-    choice: Choice, picks: Sequence[tuple[np.ndarray, int]], relevance: Relevance, measure: str
+    choice: Selection, picks: Sequence[tuple[np.ndarray, int]], relevance: Relevance, measure: str
 ) -> _Draft:
     """Parts of the queries, each judged by a candidate of its own."""
     after, lists = np.full(relevance.n_queries, np.nan), list(choice.tried[0].lists)

@@ -20,7 +20,7 @@ EXTREMES = 3  # queries of each kind that the page shows
 
 
 @dataclass(frozen=True, eq=False)
-class Tried:
+class TrialResult:
     """One candidate: the measure of every held-out query, the seconds of its folds, its lists.
 
     What comes along with another's fit has 0 seconds: they are counted there. To be picked before
@@ -48,7 +48,7 @@ class TuneReport(_Table):
     ----------
     measure : str
         What the choice was made by.
-    tried : list of Tried
+    tried : list of TrialResult
         All candidates, vectors as they are first.
     before, after : Report
         Held-out queries with the vectors as they are, and with the choice that the *other* folds
@@ -73,7 +73,7 @@ class TuneReport(_Table):
     """
 
     measure: str
-    tried: list[Tried]
+    tried: list[TrialResult]
     before: Report
     after: Report
     seen: np.ndarray

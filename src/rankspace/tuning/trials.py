@@ -10,18 +10,18 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from sklearn.base import clone
 
-from .._engine.parallel import current
-from .._engine.parallel.threads import single_products
+from .._engine.parallel import current_backend
+from .._engine.parallel.threads import single_threaded_blas
 from ..evaluation.measures import evaluate, parse_measure
 from ..learners.base import BaseRanker
-from ..learners.hard_negatives import narrowed
+from ..learners.hard_negatives import with_hard_negatives
 from ..metrics.embedding import EmbeddingMetric
 from ..relevance.relevance import Relevance
 from ..relevance.splits import Split
 from ..search.index import Index
 from ..search.ranking import Ranking
 from .candidates import Candidate
-from .report import Tried
+from .report import TrialResult
 
 AS_IS = "as they are"
 LISTED = 10  # items of each query that the report keeps
@@ -46,7 +46,7 @@ class _Model(NamedTuple):
         return cls(candidate.build(), list(candidate.along))
 
 
-class Trial:
+class CrossValidation:
     """Learns candidates on the training part of each split, and judges its held-out queries.
 
     Parameters
@@ -59,16 +59,16 @@ class Trial:
         Judgments of all queries.
     measure : str
         What to judge by.
-    at_once : int, optional
+    max_in_flight : int, optional
         Fits at a time, of data that fill the memory; one for each core by default.
     """
 
     def __init__(
         self, splits: Sequence[Split], tests: Sequence[np.ndarray], relevance: Relevance,
-        measure: str, at_once: int | None = None,
+        measure: str, max_in_flight: int | None = None,
     ) -> None:  # fmt: skip
         self.splits, self.tests, self.relevance, self.measure = splits, tests, relevance, measure
-        self.at_once = at_once
+        self.max_in_flight = max_in_flight
         _, depth = parse_measure(measure)
         self._step = _FoldStep(splits, measure, depth or None)
         self._found: dict[str, dict[int, _Judged]] = {}
@@ -98,24 +98,26 @@ class Trial:
 
     def _judged(self, todo: Sequence[tuple[int, int]], models: Any) -> Iterator[list[_Judged]]:
         """A fit for each core at a time; one that would be left over has all to itself."""
-        cores = min(current().n_parts, self.at_once or current().n_parts)
-        left_over = cores > 1 and len(todo) % cores == 1 and not current().remote
+        cores = min(current_backend().n_workers, self.max_in_flight or current_backend().n_workers)
+        left_over = cores > 1 and len(todo) % cores == 1 and not current_backend().remote
         together = len(todo) - left_over
-        yield from current().each(self._step, todo[:together], models, at_once=self.at_once)
+        yield from current_backend().map(
+            self._step, todo[:together], models, max_in_flight=self.max_in_flight
+        )
         for task in todo[together:]:
-            with single_products() if together else nullcontext():  # to round as the others do
-                found = self._step.local_step(task, models)
+            with single_threaded_blas() if together else nullcontext():  # to round as the others do
+                found = self._step.map_block(task, models)
             yield found
 
     def names(self, folds: Sequence[int]) -> list[str]:
         """All that were judged on all of these folds, in the order they were first tried."""
         return [name for name, found in self._found.items() if all(fold in found for fold in folds)]
 
-    def tried(self, folds: Sequence[int]) -> list[Tried]:
+    def tried(self, folds: Sequence[int]) -> list[TrialResult]:
         """What they gave."""
         return [self._together(name, folds) for name in self.names(folds)]
 
-    def _together(self, name: str, folds: Sequence[int]) -> Tried:
+    def _together(self, name: str, folds: Sequence[int]) -> TrialResult:
         values = np.full(self.relevance.n_queries, np.nan)
         lists = [(np.zeros(0, np.int64), np.zeros(0))] * values.size
         for fold in folds:
@@ -126,14 +128,14 @@ class Trial:
         top = Ranking.from_pairs(lists, self.relevance.n_items)
         seconds = sum(self._found[name][fold].seconds for fold in folds)
         if name == AS_IS:
-            return Tried(name, values, seconds, top)
+            return TrialResult(name, values, seconds, top)
         candidate = self._candidates[name]
-        return Tried(name, values, seconds, top, candidate.part_of, candidate.lead)
+        return TrialResult(name, values, seconds, top, candidate.part_of, candidate.lead)
 
     def longest(self, folds: Sequence[int]) -> float:
         """Seconds that so many folds may take, by the slowest of those tried."""
         slowest = max(fold.seconds for found in self._found.values() for fold in found.values())
-        return slowest * -(-len(folds) // current().n_parts)
+        return slowest * -(-len(folds) // current_backend().n_workers)
 
 
 class _FoldStep:
@@ -146,14 +148,14 @@ class _FoldStep:
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_narrow": {}}
 
-    def local_step(self, task: tuple[int, int], models: Sequence[_Model | None]) -> list[_Judged]:
+    def map_block(self, task: tuple[int, int], models: Sequence[_Model | None]) -> list[_Judged]:
         """What a model gives on a fold, and what comes along with it."""
         begin, (number, fold) = time.perf_counter(), task
         metrics: list[EmbeddingMetric | None] = [None]
         if (model := models[number]) is not None:
             split = self.splits[fold]
             if fold not in self._narrow:
-                self._narrow[fold] = narrowed(split.X, split.relevance, split.queries)
+                self._narrow[fold] = with_hard_negatives(split.X, split.relevance, split.queries)
             learner = clone(model.learner)
             metrics = [learned(learner, *self._narrow[fold], split.queries)]
             metrics += [learner.parts_[name] for name in model.parts]
@@ -170,7 +172,7 @@ class _FoldStep:
     def _ranked(self, index: Index, split: Split) -> Ranking:
         """The lists of the held-out queries, as deep as the measure looks; of judged items only if
         the others do not count."""
-        if not split.judged.counts_background:
+        if not split.judged.unlisted_is_irrelevant:
             table = split.judged.judged_lists()
             return index.rerank(split.points, np.split(table.indices, table.indptr[1:-1]))
         k = None if self.depth is None else min(max(self.depth, LISTED), len(split.X))
@@ -197,6 +199,6 @@ def seen_queries(
     for split, test in zip(splits, tests, strict=True):
         taught = split.relevance
         named = np.zeros(taught.n_items, dtype=bool)
-        named[taught.items[taught.grades >= taught.relevant_from]] = True
+        named[taught.items[taught.grades >= taught.min_relevant_grade]] = True
         seen[test] = [named[split.judged.relevant(q)].any() for q in range(len(test))]
     return seen

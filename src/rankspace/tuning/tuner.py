@@ -15,14 +15,14 @@ from sklearn.utils import check_random_state
 from .._engine.checks import check_choice
 from ..evaluation.measures import parse_measure
 from ..learners.baselines import Euclidean
-from ..learners.hard_negatives import narrowed, of_one_length
+from ..learners.hard_negatives import of_one_length, with_hard_negatives
 from ..metrics.embedding import EmbeddingMetric, LinearMetric
 from ..relevance.relevance import Relevance
-from ..relevance.splits import FEWEST_QUERIES, deal_queries, hold_out
+from ..relevance.splits import FEWEST_QUERIES, fold_queries, hold_out
 from .candidates import METHODS, Candidate, candidates, is_large, suited
-from .choice import BEYOND_CHANCE, Choice, Judged, judge, sign_of
+from .choice import ALPHA, Judged, Selection, judge, sign_of
 from .report import TuneReport
-from .trials import AS_IS, Trial, learned, names_of, seen_queries
+from .trials import AS_IS, CrossValidation, learned, names_of, seen_queries
 
 MANY_QUERIES, MANY_OF_LARGE = 600, 300  # whose third may tell a gain from chance
 # Shares of the level that go to a first look at one fold, and to one at the listwise maps; the last
@@ -37,7 +37,7 @@ class Tuned:
 
     Parameters
     ----------
-    metric : LinearMetric, BilinearMetric or TwoMapMetric
+    metric : LinearMetric, BilinearMetric or AsymmetricMetric
         The choice fitted on all queries, or the identity.
     report : TuneReport
         What was tried, and what the choice is worth on held-out queries.
@@ -149,10 +149,10 @@ def tune(
     large = is_large(relevance.n_queries, *X.shape)
     many = kept.size >= (MANY_OF_LARGE if large else MANY_QUERIES)
     usual = 3 if large or many else 5
-    folds = deal_queries(kept, dev, usual if n_folds is None else n_folds, seed)
+    folds = fold_queries(kept, dev, usual if n_folds is None else n_folds, seed)
     splits = [hold_out(X, relevance, queries, train, test) for train, test in folds]
     at_once = 2 if large else None
-    trial = Trial(splits, [test for _, test in folds], relevance, measure, at_once)
+    trial = CrossValidation(splits, [test for _, test in folds], relevance, measure, at_once)
     gain = parse_measure(measure)[0].gain
     sizes = relevance.n_queries, len(X), X.shape[1]
     every = candidates(*sizes, seed, gain, of_one_length(X))
@@ -170,7 +170,7 @@ def tune(
         if report.chosen != AS_IS:
             progress("fitting the choice on all queries", 1.0)
             model = search.named[report.chosen].build()
-            metric = learned(model, *narrowed(X, relevance, queries), queries)
+            metric = learned(model, *with_hard_negatives(X, relevance, queries), queries)
     return Tuned(metric, replace(report, seconds=clock.gone, numbers=kept))
 
 
@@ -208,15 +208,15 @@ def _looks(todo: Sequence[Candidate], n_folds: int, early: bool, exhaustive: boo
     maps = [candidate for candidate in todo if candidate.method == "listwise"]
     others = [candidate for candidate in todo if candidate.method != "listwise"]
     if exhaustive:
-        return [_Look(todo, range(n_folds), BEYOND_CHANCE, ALONE if maps else 0.0)]
+        return [_Look(todo, range(n_folds), ALPHA, ALONE if maps else 0.0)]
     looks = []
     if maps and early:
-        looks.append(_Look(maps, range(1), AT_ONE_FOLD * BEYOND_CHANCE, ALONE))
+        looks.append(_Look(maps, range(1), AT_ONE_FOLD * ALPHA, ALONE))
     if maps:
-        looks.append(_Look(maps, range(n_folds), AT_MAPS * BEYOND_CHANCE, ALONE))
+        looks.append(_Look(maps, range(n_folds), AT_MAPS * ALPHA, ALONE))
     if others or not maps:
         looks.append(_Look(others, range(n_folds), 0.0))
-    rest = BEYOND_CHANCE - sum(look.level for look in looks[:-1])
+    rest = ALPHA - sum(look.level for look in looks[:-1])
     return [*looks[:-1], looks[-1]._replace(level=rest)]
 
 
@@ -224,7 +224,7 @@ def _looks(todo: Sequence[Candidate], n_folds: int, early: bool, exhaustive: boo
 class _Search:
     """Looks at more and more, while there is time, until something is better beyond chance."""
 
-    trial: Trial
+    trial: CrossValidation
     generalise: bool
     seed: int
     clock: _Clock
@@ -248,7 +248,7 @@ class _Search:
                 spent, later = spent - look.level, ()
             ends = not later or not self._has_time(later[0].folds)
             if ends:
-                look = look._replace(level=BEYOND_CHANCE - spent)
+                look = look._replace(level=ALPHA - spent)
             report, harm = self._judge(look)
             if harm and self._more_careful(look, (number + 1) / len(looks)):
                 report, _ = self._judge(look)
@@ -307,10 +307,12 @@ class _Search:
         weaker = None if chosen is None or chosen.weaker is None else chosen.weaker()
         return None if weaker is None or weaker.name in self.built else weaker
 
-    def _choice(self, folds: Sequence[int]) -> Choice:
+    def _choice(self, folds: Sequence[int]) -> Selection:
         sign, weights = sign_of(self.trial.measure), self.trial.relevance.weights
         preferred = next((candidate.preferred for candidate in self.built.values()), "")
-        return Choice(self.trial.tried(folds), self.seen, sign, self.generalise, weights, preferred)
+        return Selection(
+            self.trial.tried(folds), self.seen, sign, self.generalise, weights, preferred
+        )
 
     def _judge(self, look: _Look) -> Judged:
         singles = self._singles(look)
@@ -358,7 +360,7 @@ def _checked(X: Any, relevance: Any, queries: Any) -> tuple[Any, Relevance, Any,
     """Finite vectors of one width, and only the queries that can be judged, with their numbers."""
     plain = Euclidean()
     X = plain._check_items(X, relevance, reset=True)
-    relevance = plain._supervision(X, relevance, None)
+    relevance = plain._as_relevance(X, relevance, None)
     queries = plain._check_queries(relevance, queries)
     for name, vectors in (("X", X), ("queries", queries)):
         _check_lengths(name, vectors)

@@ -127,7 +127,7 @@ def group_ties(positions, gains, starts, sizes, groups, group_gains):
 @njit(cache=True, nogil=True)
 def judge(
     queries, lists, indptr, items, distances, new_item,
-    rows, row_indptr, row_items, row_grades, best_indptr, best_grades, own_items, own_grades,
+    rows, row_indptr, row_items, row_grades, best_indptr, best_grades, query_items, own_grades,
     n_items, n_relevant, n_irrelevant, keep, level, codes, cuts, kinds, longest_row, longest_list,
     values, states,
 ):  # fmt: skip
@@ -153,7 +153,7 @@ def judge(
         for j in range(first, last):
             slots[row_items[j]] = j - first + 1
         n_found, n_other, n_known, repeated = scan(
-            items[begin:end], new_item, own_items[q], q, seen, slots, row_grades[first:last], keep,
+            items[begin:end], new_item, query_items[q], q, seen, slots, row_grades[first:last], keep,
             level, found, grade, place,
         )  # fmt: skip
         for j in range(first, last):

@@ -24,7 +24,7 @@ def sift(keys, items, key, item):
 
 
 @njit(cache=True, nogil=True)
-def push_block(products, norms, first, own_items, keys, items):
+def push_block(products, norms, first, query_items, keys, items):
     """Keep the smallest ``norms[j] + products[q, j]`` of each query in its heap.
 
     products: (n_queries, n_block) of float; norms: (n_block,); ``first`` is the number of the
@@ -43,7 +43,7 @@ def push_block(products, norms, first, own_items, keys, items):
                 continue
             for j in range(start, stop):
                 key = norms[j] + row[j]
-                if key < threshold and first + j != own_items[q]:
+                if key < threshold and first + j != query_items[q]:
                     sift(heap, names, key, first + j)
                     threshold = heap[0]
 

@@ -80,7 +80,7 @@ def violate(distances, flags, code, k, discounts, scale, weights):
 
 @njit(cache=True, nogil=True)
 def violate_all(
-    queries, order, distances, rows, indptr, row_items, row_grades, own_items, keep_unjudged,
+    queries, order, distances, rows, indptr, row_items, row_grades, query_items, keep_unjudged,
     level, code, k, discounts, scales, weights,
 ):  # fmt: skip
     """Weights of all items for a block of queries; what is not judged is irrelevant.
@@ -101,8 +101,8 @@ def violate_all(
                 kind[row_items[j]] = IRRELEVANT if keep_unjudged else PASSED_OVER
             else:
                 kind[row_items[j]] = RELEVANT if grade >= level else IRRELEVANT
-        if own_items[q] >= 0:
-            kind[own_items[q]] = PASSED_OVER
+        if query_items[q] >= 0:
+            kind[query_items[q]] = PASSED_OVER
         for i in range(n_items):
             flags[i] = kind[order[b, i]]
         total += violate(distances[b], flags, code, k, discounts, scales[q], sorted_weights)
@@ -110,8 +110,8 @@ def violate_all(
             weights[b, order[b, i]] = sorted_weights[i]
         for j in range(first, last):
             kind[row_items[j]] = IRRELEVANT
-        if own_items[q] >= 0:
-            kind[own_items[q]] = IRRELEVANT
+        if query_items[q] >= 0:
+            kind[query_items[q]] = IRRELEVANT
     return total
 
 

@@ -13,11 +13,11 @@ from typing import Any
 from uuid import uuid4
 
 from ..text import PathLike
-from .local import Step, opened
-from .sources import _temporary
+from .scratch import temporary_folder
+from .steps import Step, prepare
 from .sums import shards_of, total_of
-from .threads import single_products
-from .transport import Parcel
+from .threads import single_threaded_blas
+from .transport import Payload
 
 SMALL = 2**17  # bytes of a state that goes to every shard by itself
 FAN_IN = 8  # branches of the tree that one task adds up
@@ -39,7 +39,7 @@ class ClusterLost(ConnectionError):
 
 
 class Dask:
-    """Steps on the workers of a cluster; see `rankspace.on`.
+    """Steps on the workers of a cluster; see `rankspace.use_backend`.
 
     A step goes to the workers once, or in parts with ``part``, and stays until it is forgotten
     here. The scheduler keeps what it was sent, so that a lost worker's share can be made anew; data
@@ -62,7 +62,7 @@ class Dask:
         self.client = _connected(where) if self._own else where
         if not isinstance(self.client, Client):
             raise ValueError(
-                "on() takes a Dask client, the address of a scheduler, 'threads' or 'serial': got "
+                "use_backend() takes a Dask client, the address of a scheduler, 'threads' or 'serial': got "
                 f"{type(where).__name__}."
             )
         self.shards, self.retries, self.n_rounds = shards, retries, 0
@@ -75,8 +75,8 @@ class Dask:
         return str(self.client.dashboard_link)
 
     @property
-    def n_workers(self) -> int:
-        """Workers that the cluster has now."""
+    def n_processes(self) -> int:
+        """Worker processes that the cluster has now."""
         return len(self.client.nthreads())
 
     @property
@@ -85,7 +85,7 @@ class Dask:
         return sum(map(bool, self.client.processing().values()))
 
     @property
-    def n_parts(self) -> int:
+    def n_workers(self) -> int:
         """Threads of all workers."""
         return max(1, sum(self.client.nthreads().values()))
 
@@ -93,7 +93,7 @@ class Dask:
     def scratch(self) -> Path:
         """A folder that all workers see."""
         if self._scratch is None:
-            return _temporary()
+            return temporary_folder()
         self._scratch.mkdir(parents=True, exist_ok=True)
         return self._scratch
 
@@ -105,14 +105,24 @@ class Dask:
 
     # ------------------------------------------------------------------ the protocol
 
-    def total(
-        self, step: Step, blocks: Sequence[Any], state: Any = None, *, at_once: int | None = None
+    def reduce(
+        self,
+        step: Step,
+        blocks: Sequence[Any],
+        state: Any = None,
+        *,
+        max_in_flight: int | None = None,
     ) -> Any:
-        """The sum of ``local_step`` over all blocks."""
+        """The sum of ``map_block`` over all blocks."""
         return self._tried(lambda: self._total(step, blocks, state), step)
 
-    def each(
-        self, step: Step, blocks: Sequence[Any], state: Any = None, *, at_once: int | None = None
+    def map(
+        self,
+        step: Step,
+        blocks: Sequence[Any],
+        state: Any = None,
+        *,
+        max_in_flight: int | None = None,
     ) -> Iterator[Any]:
         """What each block gives, in their order."""
         shards = shards_of(blocks, self._n_shards)
@@ -126,7 +136,7 @@ class Dask:
 
     @property
     def _n_shards(self) -> int:
-        return self.shards * self.n_parts
+        return self.shards * self.n_workers
 
     def _total(self, step: Step, blocks: Sequence[Any], state: Any) -> Any:
         nodes = self._tasks(step, shards_of(blocks, self._n_shards), state, _sum_shard)
@@ -141,7 +151,7 @@ class Dask:
         return self.client.gather(self._tasks(step, shards, state, _each_of_shard))
 
     def _tasks(self, step: Step, shards: Sequence[Any], state: Any, work: Any) -> list[Any]:
-        number, sent = next(_rounds), Parcel(state)
+        number, sent = next(_rounds), Payload(state)
         self.n_rounds += 1
         if sent.nbytes > SMALL:
             sent = self._hold(sent)
@@ -157,7 +167,7 @@ class Dask:
     def _submit(self, work: Any, *arguments: Any, key: str | None = None) -> Any:
         return self.client.submit(work, *arguments, key=key, pure=False)
 
-    def _hold(self, parcel: Parcel) -> Any:
+    def _hold(self, parcel: Payload) -> Any:
         """Have workers hold something; unlike scattered data, it is there again if one is lost."""
         import dask
 
@@ -169,12 +179,12 @@ class Dask:
         held = self._held.setdefault(step, {})
         if not hasattr(step, "part"):
             if None not in held:
-                held[None] = self._hold(Parcel(step))
+                held[None] = self._hold(Payload(step))
             return [held[None]] * len(shards)
         keys = [pickle.dumps(shard) for shard in shards]
         for key, shard in zip(keys, shards, strict=True):
             if key not in held:
-                held[key] = self._hold(Parcel(step.part(shard)))
+                held[key] = self._hold(Payload(step.part(shard)))
         return [held[key] for key in keys]
 
     # ------------------------------------------------------------------ losses
@@ -243,34 +253,34 @@ _open_lock = threading.Lock()
 _open_round: dict[int, Any] = {}
 
 
-def _hold(parcel: Parcel) -> Parcel:
+def _hold(parcel: Payload) -> Payload:
     return parcel
 
 
-def _sum_shard(step: Parcel, state: Parcel, shard: Sequence[Any], number: int) -> Any:
+def _sum_shard(step: Payload, state: Payload, shard: Sequence[Any], number: int) -> Any:
     return total_of(_shard(step, state, shard, number))
 
 
-def _each_of_shard(step: Parcel, state: Parcel, shard: Sequence[Any], number: int) -> list[Any]:
+def _each_of_shard(step: Payload, state: Payload, shard: Sequence[Any], number: int) -> list[Any]:
     return list(_shard(step, state, shard, number))
 
 
-def _shard(step: Parcel, state: Parcel, shard: Sequence[Any], number: int) -> Iterator[Any]:
+def _shard(step: Payload, state: Payload, shard: Sequence[Any], number: int) -> Iterator[Any]:
     work: Any = step.content
     with one_thread_a_product():
         ready = _ready(work, state.content, number)
         for block in shard:
-            yield work.local_step(block, ready)
+            yield work.map_block(block, ready)
 
 
 def _ready(work: Any, state: Any, number: int) -> Any:
     """What all blocks of a round share, made once by each worker."""
     if hasattr(work, "part"):
-        return opened(work, state)
+        return prepare(work, state)
     with _open_lock:
         if number not in _open_round:
             _open_round.clear()
-            _open_round[number] = opened(work, state)
+            _open_round[number] = prepare(work, state)
         return _open_round[number]
 
 
@@ -291,7 +301,7 @@ def one_thread_a_product() -> Iterator[None]:
     """
     with _working_lock:
         if not _working:
-            _working.append(single_products())
+            _working.append(single_threaded_blas())
             _working[0].__enter__()
         _working.append(None)
     try:

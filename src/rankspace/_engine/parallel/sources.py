@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import atexit
 import hashlib
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from .backend import scratch_folder
 
 ROWS = 8192  # copied at a time
 
@@ -78,7 +76,7 @@ def _joined_chunks(X: Any) -> np.ndarray:
 
 def _written(name: str, rows: Iterator[np.ndarray], shape: Any, dtype: Any) -> np.ndarray:
     """A matrix in the scratch folder, mapped; written unless it is there."""
-    path = scratch() / f"{name}.npy"
+    path = scratch_folder() / f"{name}.npy"
     if not path.exists():
         beside = path.with_suffix(".part")
         joined = np.lib.format.open_memmap(beside, "w+", dtype, shape)
@@ -90,18 +88,3 @@ def _written(name: str, rows: Iterator[np.ndarray], shape: Any, dtype: Any) -> n
         del joined
         beside.rename(path)
     return _mapped(path)
-
-
-def scratch() -> Path:
-    """A folder that this process and all workers see."""
-    from . import current
-
-    backend = current()
-    return backend.scratch if backend.remote else _temporary()
-
-
-@cache
-def _temporary() -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="rankspace-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder

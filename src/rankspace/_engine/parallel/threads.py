@@ -50,13 +50,13 @@ def _blas() -> Any:
     return ThreadpoolController().select(user_api="blas")
 
 
-def single_products() -> Any:
+def single_threaded_blas() -> Any:
     """A context in which every matrix product keeps to the thread that asks for it."""
     return _blas().limit(limits=1)
 
 
-def in_threads(
-    work: Callable[[Part], Result], parts: Sequence[Part], *, ahead: int = 1
+def thread_map(
+    work: Callable[[Part], Result], parts: Sequence[Part], *, depth: int = 1
 ) -> Iterator[Result]:
     """Map in threads, in order, with matrix products on one thread each.
 
@@ -66,10 +66,10 @@ def in_threads(
     if len(parts) == 1 or n_threads() == 1:
         yield from map(work, parts)
         return
-    pool, batch = _standing_team(n_threads()), ahead * n_threads()
+    pool, batch = _standing_team(n_threads()), depth * n_threads()
     for first in range(0, len(parts), batch):
         # Not while the reader has its turn: the limit holds for the whole process.
-        with single_products():
+        with single_threaded_blas():
             results = _all_done([pool.submit(work, part) for part in parts[first : first + batch]])
         yield from results
 
@@ -88,7 +88,7 @@ def _all_done(futures: Sequence[Future[Result]]) -> list[Result]:
 WORTH_THREADS = 5e7  # flops of a round of work, below which handing it over takes longer
 
 
-class Crew:
+class LazyPool:
     """Threads that stay for many rounds of work; none are started while all rounds are small."""
 
     def __init__(self) -> None:

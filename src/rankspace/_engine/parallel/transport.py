@@ -52,7 +52,7 @@ class _Pickler(pickle.Pickler):
         return NotImplemented
 
 
-class Parcel:
+class Payload:
     """Something pickled with arrays out of band, and mapped arrays by name; see `pickle` 5."""
 
     def __init__(self, content: Any) -> None:
@@ -77,5 +77,5 @@ class Parcel:
         return self.nbytes
 
 
-def _opened(content: bytes, buffers: list[Any]) -> Parcel:
-    return Parcel(pickle.loads(content, buffers=buffers))
+def _opened(content: bytes, buffers: list[Any]) -> Payload:
+    return Payload(pickle.loads(content, buffers=buffers))

@@ -24,7 +24,7 @@ from . import svg as _svg
 from .drawn import can_draw, inline, plain
 from .html import count, measure_label, number, section, signed, text
 from .report_parts import extremes_section, groups_section, methods_section
-from .study import Study, study_of
+from .study import PairedReports, study_of
 
 Describe = Callable[[int], str]
 
@@ -137,7 +137,7 @@ def write_report(
     return write_text(path, _page.page(title, _head(title, study), sections, foot, style))
 
 
-def _clear_query(study: Study, lists: _Lists) -> int:
+def _clear_query(study: PairedReports, lists: _Lists) -> int:
     """Of the queries near the 90th percentile of gains, the one whose shown lists differ most."""
     order = study.counted[np.argsort(study.gains[study.counted], kind="stable")]
     near = order[round(0.85 * (order.size - 1)) : round(0.95 * (order.size - 1)) + 1]
@@ -145,7 +145,7 @@ def _clear_query(study: Study, lists: _Lists) -> int:
     return int(near[int(np.argmax(differences))])
 
 
-def _head(title: str, study: Study) -> str:
+def _head(title: str, study: PairedReports) -> str:
     found = _page.verdict(study.measure, study.comparison, study.names)
     sign = {"better": "▲", "equal": "■", "worse": "▼"}[found.kind]
     return (
@@ -155,7 +155,7 @@ def _head(title: str, study: Study) -> str:
     )
 
 
-def _tiles(study: Study) -> str:
+def _tiles(study: PairedReports) -> str:
     name, label = study.measure, measure_label(study.measure)
     numbers, outcomes = study.comparison, study.outcomes
     shown = [
@@ -169,7 +169,7 @@ def _tiles(study: Study) -> str:
     return _page.tiles(shown)
 
 
-def _queries_section(study: Study) -> str:
+def _queries_section(study: PairedReports) -> str:
     label, n = measure_label(study.measure), study.counted.size
     drawn = study.counted[_svg.subset(n)]
     dots = _svg.scatter(
@@ -196,11 +196,11 @@ def _queries_section(study: Study) -> str:
     return section("queries", f"{text(label)} query by query", lead + pair)
 
 
-def _outcomes(study: Study) -> str:
+def _outcomes(study: PairedReports) -> str:
     return ", ".join(f"{n:,} {kind}" for kind, n in study.outcomes.items())
 
 
-def _gains(study: Study, description: str, gain: str) -> str:
+def _gains(study: PairedReports, description: str, gain: str) -> str:
     """The gains of all queries that count, in order of size."""
     gains = study.gains[study.counted]
     if not can_draw():
@@ -210,7 +210,7 @@ def _gains(study: Study, description: str, gain: str) -> str:
 
 
 def _views_section(
-    study: Study, points: Sequence[np.ndarray], codes: np.ndarray, classes: Sequence[object]
+    study: PairedReports, points: Sequence[np.ndarray], codes: np.ndarray, classes: Sequence[object]
 ) -> str:
     """The same points before and after, each view with its ranking error."""
     drawn, figures = _svg.subset(codes.size), []
@@ -258,7 +258,7 @@ def _spectrum_section(metric: LinearMetric | None) -> str:
 class _Lists:
     """The lists of single queries, and the words for what stands in them."""
 
-    study: Study
+    study: PairedReports
     n_listed: int
     describe_item: Describe | None
     describe_query: Describe | None
@@ -279,7 +279,7 @@ class _Lists:
             names = relevance.item_ids[items].astype(object)
         if number.size:
             items = number[items]
-        kept = (items < 0) | (items != relevance.own_items[query])
+        kept = (items < 0) | (items != relevance.query_items[query])
         return items[kept], names[kept].tolist(), distances[kept]
 
     def n_relevant(self, query: int, side: int) -> int:
@@ -291,10 +291,12 @@ class _Lists:
         """The word for each judged item, with its grade where grades differ."""
         relevance = self.study.relevance
         items, grades = relevance.judged(query)
-        graded = np.unique(relevance.grades[relevance.grades >= relevance.relevant_from]).size > 1
+        graded = (
+            np.unique(relevance.grades[relevance.grades >= relevance.min_relevant_grade]).size > 1
+        )
         words = (
             ("✓ relevant" + (f", grade {grade:g}" if graded else ""))
-            if grade >= relevance.relevant_from else "–"
+            if grade >= relevance.min_relevant_grade else "–"
             for grade in grades.tolist()
         )  # fmt: skip
         return dict(zip(items.tolist(), words, strict=True))
@@ -345,7 +347,7 @@ def _example_section(lists: _Lists, example: int | None) -> str:
     return section("example", "One query, before and after", body)
 
 
-def _reason(study: Study, query: int, chosen: bool) -> str:
+def _reason(study: PairedReports, query: int, chosen: bool) -> str:
     if chosen:
         return "This query was chosen by whoever made the page; it need not be typical."
     clear = "It shows a clear gain, not the average one."
@@ -356,7 +358,7 @@ def _reason(study: Study, query: int, chosen: bool) -> str:
     ) + (clear if study.gains[query] > 0 else "Even so it gains nothing.")
 
 
-def _foot(study: Study, given: tuple[Report, Report], notes: Sequence[str]) -> str:
+def _foot(study: PairedReports, given: tuple[Report, Report], notes: Sequence[str]) -> str:
     how = (
         "Intervals are bootstrapped over queries; p-values come from a paired randomisation test, "
         "each measure on its own."
@@ -365,7 +367,7 @@ def _foot(study: Study, given: tuple[Report, Report], notes: Sequence[str]) -> s
     return f"<h2>Notes</h2><ul>{items}</ul><p>Made with rankspace {text(__version__)}.</p>"
 
 
-def _left_out(study: Study, given: tuple[Report, Report]) -> list[str]:
+def _left_out(study: PairedReports, given: tuple[Report, Report]) -> list[str]:
     """How many queries each measure leaves out, and which measures had to be left out."""
     of_all = f"of {count(study.relevance.n_queries, 'query')} left out"
     counts = study.before.left_out

@@ -10,10 +10,10 @@ import numpy as np
 from ...evaluation.report import Report, compare, same_queries
 from . import html as _page
 from .html import measure_label, section, signed, text
-from .study import Study
+from .study import PairedReports
 
 
-def groups_section(study: Study, groups: Mapping[str, np.ndarray]) -> str:
+def groups_section(study: PairedReports, groups: Mapping[str, np.ndarray]) -> str:
     """The first measure before and after, for all queries and for each group of them."""
     if not groups:
         return ""
@@ -37,7 +37,7 @@ def _part(report: Report, name: str, mask: np.ndarray) -> Report:
     return Report({name: report.values[name][mask]}, report.smaller_is_better, None, weights)
 
 
-def methods_section(study: Study, others: Mapping[str, Report]) -> str:
+def methods_section(study: PairedReports, others: Mapping[str, Report]) -> str:
     """The means of all methods, the two of the page first."""
     if not others:
         return ""

@@ -14,7 +14,7 @@ from ...search.ranking import Ranking
 
 
 @dataclass(frozen=True, eq=False)
-class Study:
+class PairedReports:
     """Two reports cut to the queries that both count, and what they were made from."""
 
     before: Report
@@ -81,7 +81,7 @@ class Study:
 def study_of(
     before: Report, after: Report, names: tuple[str, str], rankings: tuple[Ranking, Ranking],
     relevance: Relevance,
-) -> Study:  # fmt: skip
+) -> PairedReports:  # fmt: skip
     """Check that all parts belong together, and pair the reports query by query."""
     ours, theirs = before.query_ids, relevance.query_ids
     same_ids = ours is None or theirs is None or np.array_equal(ours, theirs)
@@ -96,7 +96,7 @@ def study_of(
         if len(given) != 2:
             raise ValueError(f"{what} must be two, before and after: got {len(given)}.")
     first, second = (str(name).encode("utf-8", "replace").decode("utf-8") for name in names)
-    return Study(*_paired(before, after), (first, second), rankings, relevance)
+    return PairedReports(*_paired(before, after), (first, second), rankings, relevance)
 
 
 def _paired(before: Report, after: Report) -> tuple[Report, Report]:

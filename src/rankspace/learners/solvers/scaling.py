@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._engine.parallel import current
-from ..._engine.parallel.threads import in_threads
+from ..._engine.parallel import current_backend
+from ..._engine.parallel.threads import thread_map
 from ..._engine.parallel.transport import mapped_file
 from ...relevance.relevance import Relevance
 
@@ -74,7 +74,7 @@ def scaled_rows(
     """Items and queries from their centre, and what they are divided by; nothing is copied."""
     mean, scale = moments(X)
     if queries is None:
-        return ScaledRows(X, mean, scale), ScaledRows(X, mean, scale, relevance.own_items), scale
+        return ScaledRows(X, mean, scale), ScaledRows(X, mean, scale, relevance.query_items), scale
     return ScaledRows(X, mean, scale), ScaledRows(queries, mean, scale), scale
 
 
@@ -110,7 +110,7 @@ def in_blocks(X: np.ndarray, components: np.ndarray) -> np.ndarray:
     def work(part: slice) -> None:
         np.matmul(X[part], map_, out=found[part])
 
-    for _ in in_threads(work, row_slices(len(X)), ahead=8):
+    for _ in thread_map(work, row_slices(len(X)), depth=8):
         pass
     return found
 
@@ -138,7 +138,7 @@ class _Moments:
         first = blocks[0].start
         return _Moments(self.X[first - self.first : blocks[-1].stop - self.first], first)
 
-    def local_step(self, block: slice, centre: np.ndarray) -> tuple[np.ndarray, float]:
+    def map_block(self, block: slice, centre: np.ndarray) -> tuple[np.ndarray, float]:
         raw = self.X[block.start - self.first : block.stop - self.first]
         rows = np.subtract(raw, centre, dtype=np.float64)
         return rows.sum(axis=0), float(np.einsum("ij,ij->", rows, rows))
@@ -148,7 +148,7 @@ def moments(X: np.ndarray) -> tuple[np.ndarray, float]:
     """The mean of the rows, and the root mean squared distance of two of them."""
     spread = np.unique(np.linspace(0, len(X) - 1, min(len(X), SPREAD)).astype(int))
     centre = X[spread].mean(axis=0, dtype=np.float64)
-    total, squares = current().total(_Moments(X), row_slices(len(X)), centre)
+    total, squares = current_backend().reduce(_Moments(X), row_slices(len(X)), centre)
     shift = total / len(X)
     variance = squares / len(X) - float(shift @ shift)
     if not variance > 1e-24 * (squares / len(X) + float(centre @ centre)):

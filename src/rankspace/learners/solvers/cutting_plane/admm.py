@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...._engine.parallel.threads import single_products
+from ...._engine.parallel.threads import single_threaded_blas
 from .cones import AllVectors
 from .simplex_qp import simplex_qp
 
@@ -128,7 +128,7 @@ class PlaneProblem:
     def solve(self, tolerance: float, max_iter: int = 1000) -> InnerResult:
         """Lower the gap between value and dual below a tolerance."""
         # Eigenvectors of matrices this small are found in half the time by one thread alone.
-        with single_products():
+        with single_threaded_blas():
             return self._solve(tolerance, max_iter)
 
     def _solve(self, tolerance: float, max_iter: int) -> InnerResult:

@@ -1,6 +1,6 @@
 """One round of MLR: the most violated rankings of all queries, summed into one plane.
 
-A round is a sum over blocks of queries, `RankingLoss.local_step`, and one `RankingLoss.update` of
+A round is a sum over blocks of queries, `RankingLoss.map_block`, and one `RankingLoss.update` of
 the sum; blocks depend on nothing but the data and the metric.
 """
 
@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from ...._engine.parallel import current
-from ...._engine.parallel.threads import in_threads
+from ...._engine.parallel import current_backend
+from ...._engine.parallel.threads import thread_map
 from ....evaluation.measures import parse_measure
 from ....relevance.relevance import Relevance
 from ..scaling import in_blocks, row_slices, streams, whole
@@ -92,7 +92,7 @@ class RankingLoss:
         self.max_memory = max_memory
         longest = int((relevance.n_relevant + relevance.n_irrelevant)[queries].max())
         self.discounts = discounts_of(spec.kernel, longest + 1)
-        self._lists = None if relevance.counts_background else relevance.judged_lists()
+        self._lists = None if relevance.unlisted_is_irrelevant else relevance.judged_lists()
 
     # ------------------------------------------------------------------ the round
 
@@ -103,8 +103,10 @@ class RankingLoss:
         scales = np.zeros(self.relevance.n_queries)
         scales[queries] = weights / weights.sum()
         blocks = self.blocks(queries)
-        at_once = max(1, self._entries // max(1, self._largest(blocks)))
-        sums = current().total(self, blocks, (components, scales), at_once=at_once)
+        max_in_flight = max(1, self._entries // max(1, self._largest(blocks)))
+        sums = current_backend().reduce(
+            self, blocks, (components, scales), max_in_flight=max_in_flight
+        )
         return self.update(sums)
 
     @property
@@ -129,7 +131,7 @@ class RankingLoss:
         ends //= max(1, min(entries, max(share, LEAST_PAIRS)))
         return np.split(queries, np.flatnonzero(np.diff(ends)) + 1)
 
-    def opened(self, state: Any) -> Any:
+    def prepare(self, state: Any) -> Any:
         """What all blocks of a round share: the embedded items among it."""
         if isinstance(state, Columns):
             return state
@@ -139,7 +141,7 @@ class RankingLoss:
         items = in_blocks(whole(self.X), components)
         return Round(items, np.einsum("ij,ij->i", items, items), components, scales)
 
-    def local_step(self, block: Any, state: Any) -> Any:
+    def map_block(self, block: Any, state: Any) -> Any:
         """Rank for each query of a block, violate, and sum up; or sum up items to close it."""
         if isinstance(state, Columns):
             return self._weighted_gram(block, state.weights)
@@ -154,7 +156,7 @@ class RankingLoss:
         With weights A that sum to 0 for each query, the sum over q and x of
         ``-A[q, x] (q - x)(q - x)'`` is ``Q'AX + X'A'Q - X' diag(column sums of A) X``.
         """
-        own = current().total(self, row_slices(len(self.X)), Columns(sums.columns))
+        own = current_backend().reduce(self, row_slices(len(self.X)), Columns(sums.columns))
         return Plane(sums.cross + sums.cross.T - own, float(sums.loss))
 
     def _weighted_gram(self, part: slice, columns: np.ndarray) -> np.ndarray:
@@ -176,8 +178,8 @@ class RankingLoss:
         weights = distances  # in the same memory: new pages cost as much as a product
         loss = violate_all(
             block, order, in_order, relevance.rows,
-            relevance.indptr, relevance.items, relevance.grades, relevance.own_items,
-            relevance.unjudged == "irrelevant", relevance.relevant_from, self.code, self.cut,
+            relevance.indptr, relevance.items, relevance.grades, relevance.query_items,
+            relevance.unjudged == "irrelevant", relevance.min_relevant_grade, self.code, self.cut,
             self.discounts, state.scales, weights,
         )  # fmt: skip
         return self._sums(block, weights, loss)
@@ -208,7 +210,7 @@ class RankingLoss:
         distances, weights = np.empty(owner.size), np.empty(owner.size)
         self._pair_distances(queries, state, owner, lists.indices, distances)
         order = np.lexsort((distances, owner))
-        flags = (lists.data[order] >= self.relevance.relevant_from).astype(np.int8)
+        flags = (lists.data[order] >= self.relevance.min_relevant_grade).astype(np.int8)
         loss = violate_lists(
             block, lists.indptr.astype(np.int64), distances[order], flags, self.code, self.cut,
             self.discounts, state.scales, weights,
@@ -266,7 +268,7 @@ def _squares(X: Any, components: np.ndarray) -> np.ndarray:
         items = X.streamed(part) @ map_
         squares[part] = np.einsum("ij,ij->i", items, items)
 
-    for _ in in_threads(work, row_slices(len(X)), ahead=8):
+    for _ in thread_map(work, row_slices(len(X)), depth=8):
         pass
     return squares
 

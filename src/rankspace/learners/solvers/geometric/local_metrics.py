@@ -8,8 +8,8 @@ import numpy as np
 import scipy.linalg
 from scipy.spatial.distance import cdist
 
-from ...._engine.parallel import current
-from ...._engine.parallel.threads import single_products
+from ...._engine.parallel import current_backend
+from ...._engine.parallel.threads import single_threaded_blas
 from .lists import Lists, upper_counts, upper_levels
 from .mean import mean_factor
 from .scatter import Scatter
@@ -62,7 +62,7 @@ class ListStep:
         own = Lists(lists.indptr, np.arange(lists.rows.size), lists.grades, lists.weights)
         return ListStep(self.Z[lists.rows], own, numbers)
 
-    def local_step(self, block: np.ndarray, state: Any) -> Any:
+    def map_block(self, block: np.ndarray, state: Any) -> Any:
         """Sums of a run, or a factor and the place of an anchor for each list."""
         places = np.searchsorted(self.numbers, block)
         if state is not None:
@@ -92,7 +92,7 @@ def list_metrics(Z: Any, lists: Lists, chosen: np.ndarray, recipe: Recipe) -> Lo
     if shared is not None:
         pool = Scatter(*(shared @ part @ shared.T for part in pool))
     blocks = np.array_split(chosen, -(-chosen.size // LISTS))
-    runs = current().each(ListStep(Z, lists), blocks, (pool, shared, recipe))
+    runs = current_backend().map(ListStep(Z, lists), blocks, (pool, shared, recipe))
     found = [one for run in runs for one in run]
     anchors = lists.rows[lists.indptr[chosen] + np.array([best for _, best in found])]
     return Local(np.stack([factor for factor, _ in found]), anchors)
@@ -108,7 +108,7 @@ def shared_directions(pool: Scatter, recipe: Recipe) -> np.ndarray | None:
     if not 0 < n < len(pool.similar):
         return None
     everyone = recipe._replace(pooling=1.0, n_components=n)
-    with single_products():
+    with single_threaded_blas():
         factor = local_factor(pool, pool, everyone)
     return factor / np.linalg.norm(factor, axis=1, keepdims=True)
 
@@ -133,7 +133,7 @@ def pooled_scatter(Z: Any, lists: Lists) -> Scatter:
     """Mean scatter over the pairs of all lists."""
     d = Z.shape[1]
     n_high, n_low = upper_counts(lists), lists.ends()[1]
-    sums = current().total(ListStep(Z, lists), _runs(lists, max(1, BLOCK // d)))
+    sums = current_backend().reduce(ListStep(Z, lists), _runs(lists, max(1, BLOCK // d)))
     counts = lists.weights @ (n_high * (n_high - 1)), lists.weights @ (n_high * n_low)
     similar = sums[0] / counts[0] if counts[0] else np.eye(d)
     return Scatter(similar, sums[1] / counts[1])

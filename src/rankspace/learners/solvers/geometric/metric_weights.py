@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
-from ...._engine.parallel.threads import Crew, in_threads, single_products
+from ...._engine.parallel.threads import LazyPool, single_threaded_blas, thread_map
 from .lists import Lists
 
 PART = 4096  # documents in a part of the work
@@ -52,9 +52,9 @@ def _unlike_pairs(owner: np.ndarray, gains: np.ndarray, sizes: np.ndarray) -> np
 
 
 def logistic_weights(
-    columns: np.ndarray, lists: Lists, *, alpha: float, k: int, positive: int, max_iter: int
+    columns: np.ndarray, lists: Lists, *, weight_reg: float, k: int, positive: int, max_iter: int
 ) -> np.ndarray:
-    """Weights of columns that minimise the logistic loss of pairs plus ``alpha / 2 |w|^2``.
+    """Weights of columns that minimise the logistic loss of pairs plus ``weight_reg / 2 |w|^2``.
 
     ``columns`` (n, p) belong to the documents of ``lists`` in their order, a larger sum is better;
     the first ``positive`` weights are kept from falling below 0.
@@ -65,7 +65,7 @@ def logistic_weights(
     parts = _even_parts(lists)
     losses, slopes = np.empty(len(lists)), np.empty((len(parts), columns.shape[1]))
     flops = 4.0 * columns.size + 10.0 * float(np.sum(np.diff(lists.indptr) ** 2))
-    crew = Crew()
+    crew = LazyPool()
 
     def objective(w: np.ndarray) -> tuple[float, np.ndarray]:
         single = w.astype(columns.dtype)
@@ -80,12 +80,12 @@ def logistic_weights(
             slopes[number] = pull.astype(columns.dtype) @ columns[rows]
 
         crew.each(work, range(len(parts)), flops)
-        return float(losses.sum() + alpha / 2 * (w @ w)), slopes.sum(axis=0) + alpha * w
+        return float(losses.sum() + weight_reg / 2 * (w @ w)), slopes.sum(axis=0) + weight_reg * w
 
     n = columns.shape[1]
     bounds = [(0, None)] * positive + [(None, None)] * (n - positive)
     try:
-        with single_products():
+        with single_threaded_blas():
             found = minimize(
                 objective, np.zeros(n), jac=True, method="L-BFGS-B", bounds=bounds,
                 options={"maxiter": max_iter, "maxcor": 20},
@@ -121,7 +121,7 @@ def each_warp(H: np.ndarray, lists: Lists, descent: Descent) -> np.ndarray:
         seed = descent.seed + 7919 * (q + 1)
         return _descend(H[part], own, np.zeros(descent.n_steps, dtype=np.int64), descent, seed)
 
-    return np.stack(list(in_threads(work, range(len(lists)), ahead=16)))
+    return np.stack(list(thread_map(work, range(len(lists)), depth=16)))
 
 
 def _descend(

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import scipy.sparse
 
-from ...._engine.parallel import current
+from ...._engine.parallel import current_backend
 
 BLOCK = 4096  # points
 FEW_ROWS = 1024  # of judgments, for which sums of their points are kept in every block
@@ -77,7 +77,7 @@ class Pairs(NamedTuple):
         return np.subtract(points, self.centre, dtype=np.float64)
 
 
-def amid(X: np.ndarray) -> np.ndarray:
+def approximate_mean(X: np.ndarray) -> np.ndarray:
     """The mean of a few thousand rows spread over all."""
     rows = np.unique(np.linspace(0, len(X) - 1, min(len(X), CENTRING)).astype(int))
     return X[rows].mean(axis=0, dtype=np.float64)
@@ -99,7 +99,7 @@ class PointStep:
         pairs = self.pairs.cut(at.start, at.stop)._replace(query_rows=np.zeros(0, dtype=int))
         return PointStep(pairs, counts, tables, a)
 
-    def local_step(self, block: tuple[int, int], state: None) -> tuple[Any, ...]:
+    def map_block(self, block: tuple[int, int], state: None) -> tuple[Any, ...]:
         """Sums over a run of points."""
         a, b = block[0] - self.first, block[1] - self.first
         Z = self.pairs.between(a, b)
@@ -126,7 +126,7 @@ class RowStep:
         edges = [0, *cuts.tolist(), ends.size]
         return list(itertools.pairwise(edges))
 
-    def local_step(self, block: tuple[int, int], state: None) -> tuple[np.ndarray, ...]:
+    def map_block(self, block: tuple[int, int], state: None) -> tuple[np.ndarray, ...]:
         """Sums over a run of rows."""
         asked = self._points_of(self.asked[block[0] : block[1]])
         return tuple(asked.T @ self._points_of(t[block[0] : block[1]]) for t in self.tables)
@@ -159,12 +159,12 @@ def pair_sums(
     if over_all:
         is_item = (np.arange(n) < pairs.n_items).astype(float)
         columns += [np.asarray(asked.sum(axis=0)).reshape(1, n), is_item.reshape(1, n)]
-    grams, listed = current().total(PointStep(pairs, counts, columns), pairs.blocks)
+    grams, listed = current_backend().reduce(PointStep(pairs, counts, columns), pairs.blocks)
     if few:
         crosses = tuple(listed[0].T @ other for other in listed[1 : len(tables) + 1])
     else:
         step = RowStep(pairs, asked, tables)
-        crosses = current().total(step, step.blocks)
+        crosses = current_backend().reduce(step, step.blocks)
     if over_all:
         crosses = (*crosses, listed[-2].T @ listed[-1])
     return PairSums(grams, crosses)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...._engine.parallel import current
+from ...._engine.parallel import current_backend
 from ....relevance.relevance import Relevance
 from .lists import Lists
 from .local_metrics import Local, Recipe, local_factor, set_scatter, shared_directions, unit_of
@@ -40,7 +40,7 @@ def query_metrics(
         Z, points = Z @ shared.T, points @ shared.T
 
     step = _QueryStep(Z, relevance, points)
-    factors = np.stack(list(current().each(step, chosen.tolist(), (pool, recipe))))
+    factors = np.stack(list(current_backend().map(step, chosen.tolist(), (pool, recipe))))
     if shared is not None:
         factors = factors @ shared
     return Local(factors, np.full(len(chosen), -1))
@@ -52,7 +52,7 @@ class _QueryStep:
     def __init__(self, Z: np.ndarray, relevance: Relevance, points: np.ndarray) -> None:
         self.Z, self.relevance, self.points = Z, relevance, points
 
-    def local_step(self, query: int, state: tuple[Scatter, Recipe]) -> np.ndarray:
+    def map_block(self, query: int, state: tuple[Scatter, Recipe]) -> np.ndarray:
         """Its factor."""
         pool, recipe = state
         high, low = self.relevance.relevant(query), self.relevance.irrelevant(query)

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse
 
 from ....relevance.relevance import Relevance
-from .pair_sums import Pairs, amid, pair_sums
+from .pair_sums import Pairs, approximate_mean, pair_sums
 
 
 class Scatter(NamedTuple):
@@ -20,8 +20,8 @@ class Scatter(NamedTuple):
 
 def centred(X: np.ndarray, relevance: Relevance, queries: np.ndarray | None) -> Pairs:
     """Items and queries from a point amid the items, which no difference of two points sees."""
-    rows = relevance.own_items if queries is None else len(X) + np.arange(len(queries))
-    return Pairs(X, queries, amid(X), rows)
+    rows = relevance.query_items if queries is None else len(X) + np.arange(len(queries))
+    return Pairs(X, queries, approximate_mean(X), rows)
 
 
 def all_pairs(pairs: Pairs, relevance: Relevance) -> Scatter:
@@ -31,8 +31,8 @@ def all_pairs(pairs: Pairs, relevance: Relevance) -> Scatter:
     b the column sums, so it costs one product of the points with themselves for each kind of pair,
     however many pairs there are. A query among its own items adds nothing.
     """
-    weights, background = relevance.weights, relevance.counts_background
-    tables = [_listed(relevance, relevance.grades >= relevance.relevant_from, pairs.n)]
+    weights, background = relevance.weights, relevance.unlisted_is_irrelevant
+    tables = [_listed(relevance, relevance.grades >= relevance.min_relevant_grade, pairs.n)]
     if not background:
         tables.append(_listed(relevance, irrelevant_marks(relevance), pairs.n))
     counts = [_counts(pairs, relevance, table) for table in tables]
@@ -51,7 +51,7 @@ def all_pairs(pairs: Pairs, relevance: Relevance) -> Scatter:
 
 def irrelevant_marks(relevance: Relevance) -> np.ndarray:
     """Which judgments say that an item is irrelevant."""
-    marks = relevance.grades < relevance.relevant_from
+    marks = relevance.grades < relevance.min_relevant_grade
     if relevance.unjudged == "irrelevant":
         marks |= np.isnan(relevance.grades)
     return marks

@@ -10,7 +10,7 @@ import scipy.linalg
 import scipy.optimize
 import scipy.sparse
 
-from ...._engine.parallel.threads import in_threads, single_products
+from ...._engine.parallel.threads import single_threaded_blas, thread_map
 from ....relevance.relevance import Relevance
 from ..warp.factors import Points
 from ..warp.starts import start_factor
@@ -68,7 +68,7 @@ class MapLoss:
         if self.points.is_sparse:
             return iter([product(matrix, slice(None))])
         blocks = self.points.blocks
-        return in_threads(lambda part: product(matrix[part], part), blocks, ahead=AHEAD)
+        return thread_map(lambda part: product(matrix[part], part), blocks, depth=AHEAD)
 
 
 class RidgedLoss:
@@ -132,7 +132,7 @@ def _relevant_scatter(Y: np.ndarray, points: Points, relevance: Relevance) -> np
     n_rows, n_queries = relevance.indptr.size - 1, relevance.n_queries
     weights = relevance.weights / relevance.weights.sum()
     queries, items = Y[points.query_rows], Y[: points.n_items]
-    grades = (relevance.grades >= relevance.relevant_from).astype(np.float64)
+    grades = (relevance.grades >= relevance.min_relevant_grade).astype(np.float64)
     shape = (n_rows, relevance.n_items)
     table = scipy.sparse.csr_array((grades, relevance.items, relevance.indptr), shape=shape)
     table = scipy.sparse.diags_array(1 / np.maximum(table.sum(axis=1), 1)) @ table
@@ -169,7 +169,7 @@ def descend(loss: Loss, start: np.ndarray, *, tol: float, max_iter: int) -> Desc
     def callback(intermediate_result: Any) -> None:
         losses.append(float(intermediate_result.fun))
 
-    with single_products():  # threads that BLAS starts for L-BFGS would spin on
+    with single_threaded_blas():  # threads that BLAS starts for L-BFGS would spin on
         found = scipy.optimize.minimize(
             flat, start.ravel(), method="L-BFGS-B", jac=True, callback=callback,
             options={"maxiter": max_iter, "maxcor": 20, "ftol": tol, "gtol": 0.0},
@@ -178,7 +178,7 @@ def descend(loss: Loss, start: np.ndarray, *, tol: float, max_iter: int) -> Desc
     return Descent(found.x.reshape(start.shape), float(found.fun), losses, converged, len(losses))
 
 
-def race(
+def multi_start(
     starts: Mapping[str, np.ndarray], run: Callable[[np.ndarray, int], Descent], max_iter: int
 ) -> tuple[str, Descent]:
     """Let every start go a tenth of the steps, and the best of them all the way; its name too."""

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 MEMORY = 10
-ENOUGH = 1e-4  # of the fall that the slope promises
+ARMIJO = 1e-4  # of the fall that the slope promises
 SHORTEST = 1e-10  # of a step, below which nothing lower is to be found
 
 Function = Callable[[np.ndarray], tuple[float, np.ndarray]]
@@ -34,7 +34,7 @@ class _Change(NamedTuple):
     inverse: float
 
 
-def lower_points(function: Function, x: np.ndarray) -> Iterator[Point]:
+def lbfgs_steps(function: Function, x: np.ndarray) -> Iterator[Point]:
     """The start, and every point that is lower than the one before, until there is none."""
     now, changes = Point(x, *function(x)), deque[_Change](maxlen=MEMORY)
     yield now
@@ -79,7 +79,7 @@ def _lower(function: Function, now: Point, direction: np.ndarray, length: float)
     while length > SHORTEST:
         x = now.x + length * direction
         value, gradient = function(x)
-        if value <= now.value + ENOUGH * length * slope:
+        if value <= now.value + ARMIJO * length * slope:
             return Point(x, value, gradient)
         bend = value - now.value - length * slope  # a parabola through both, and the slope
         guess = -slope * length**2 / (2 * bend) if np.isfinite(bend) else 0.0

@@ -13,9 +13,9 @@ import numpy as np
 import scipy.sparse
 from scipy.special import xlogy
 
-from ...._engine.parallel.threads import in_threads, n_threads, single_products
+from ...._engine.parallel.threads import n_threads, single_threaded_blas, thread_map
 from ....relevance.relevance import Relevance
-from .lbfgs import lower_points
+from .lbfgs import lbfgs_steps
 
 RELEVANT, IRRELEVANT, LEFT_OUT = 2, 1, 0
 BLOCK, ITEM_BLOCK = 256, 512  # queries and items: small enough for all threads to have some
@@ -46,28 +46,28 @@ class Minimised:
         raise NotImplementedError
 
     def minimise(
-        self, of_rows: Any, start: np.ndarray, *, tol: float, max_iter: int, pull: float = 0.0,
+        self, of_rows: Any, start: np.ndarray, *, tol: float, max_iter: int, reg: float = 0.0,
         floor: float = 1.0,
     ) -> Minimum:  # fmt: skip
         """Go down from a map until two steps lower the loss by no more than a share ``tol`` each.
 
-        Losses below ``floor`` count as that much. With ``pull``, so many times the squared distance
+        Losses below ``floor`` count as that much. With ``reg``, so many times the squared distance
         from the start is added to the loss, and the first step that is tried makes that 1/4 at
         most, and is no longer than the start.
         """
-        unit = min(1 / (2 * np.sqrt(pull)), float(np.linalg.norm(start))) if pull else 1.0
+        unit = min(1 / (2 * np.sqrt(reg)), float(np.linalg.norm(start))) if reg else 1.0
 
         def function(steps: np.ndarray) -> tuple[float, np.ndarray]:
             away = unit * steps
             value, gradient = self.value_and_gradient(start + away, of_rows)
-            gradient += 2 * pull * away
+            gradient += 2 * reg * away
             gradient *= unit
-            return value + pull * float(np.vdot(away, away)), gradient
+            return value + reg * float(np.vdot(away, away)), gradient
 
         losses: list[float] = []
         small = 0  # steps in a row: one alone may come before larger ones
-        with single_products():  # threads of products in between keep ours from their cores
-            for point in lower_points(function, np.zeros(start.shape)):
+        with single_threaded_blas():  # threads of products in between keep ours from their cores
+            for point in lbfgs_steps(function, np.zeros(start.shape)):
                 losses.append(point.value)
                 fell = losses[-2] - losses[-1] if len(losses) > 1 else np.inf
                 small = small + 1 if fell <= tol * max(abs(losses[-1]), floor) else 0
@@ -110,11 +110,11 @@ class PairLoss(Minimised):
 
     def states(self, block: np.ndarray) -> np.ndarray:
         """What each item is to each query of a block: `RELEVANT`, `IRRELEVANT` or `LEFT_OUT`."""
-        default = IRRELEVANT if self.relevance.counts_background else LEFT_OUT
+        default = IRRELEVANT if self.relevance.unlisted_is_irrelevant else LEFT_OUT
         states = np.full((block.size, len(self.X)), default, dtype=np.int8)
         table = self._judged[self.relevance.rows[block]]
         states[np.repeat(np.arange(block.size), np.diff(table.indptr)), table.indices] = table.data
-        own = self.relevance.own_items[block]
+        own = self.relevance.query_items[block]
         states[own >= 0, own[own >= 0]] = LEFT_OUT
         return states
 
@@ -144,7 +144,7 @@ class PairLoss(Minimised):
             return float(losses), self.Q[block].T @ near, slopes.sum(axis=0)
 
         value, cross, columns = 0.0, np.zeros((L.shape[1],) * 2), np.zeros(len(self.X))
-        for part in in_threads(of_block, self.blocks, ahead=4):
+        for part in thread_map(of_block, self.blocks, depth=4):
             value += part[0]
             cross += part[1]
             columns += part[2]
@@ -154,7 +154,7 @@ class PairLoss(Minimised):
     def _items_under(self, map_: np.ndarray) -> np.ndarray:
         """All items under a map."""
         return np.concatenate(
-            list(in_threads(lambda part: self.X[part] @ map_, self.item_blocks, ahead=4))
+            list(thread_map(lambda part: self.X[part] @ map_, self.item_blocks, depth=4))
         )
 
     def _scatter(self, weights: np.ndarray) -> np.ndarray:
@@ -165,7 +165,7 @@ class PairLoss(Minimised):
             return (weights[part] * self.X[part]).T @ self.X[part]
 
         total = np.zeros((self.X.shape[1],) * 2)
-        for part in in_threads(of_block, self.item_blocks, ahead=4):
+        for part in thread_map(of_block, self.item_blocks, depth=4):
             total += part
         return total
 
@@ -196,7 +196,7 @@ class QueryLoss(PairLoss):
             return float(self.weights[block] @ losses), (slopes @ self.X).T @ self.Q[block]
 
         value, gradient = 0.0, np.zeros(L.shape)
-        for part in in_threads(of_block, self.blocks, ahead=4):
+        for part in thread_map(of_block, self.blocks, depth=4):
             value += part[0]
             gradient -= part[1]
         gradient *= 2
@@ -226,7 +226,7 @@ class Grouped(Minimised):
 def judged_states(relevance: Relevance) -> scipy.sparse.csr_array:
     """States of the items that rows of judgments name."""
     unjudged = IRRELEVANT if relevance.unjudged == "irrelevant" else LEFT_OUT
-    states = np.where(relevance.grades >= relevance.relevant_from, RELEVANT, IRRELEVANT)
+    states = np.where(relevance.grades >= relevance.min_relevant_grade, RELEVANT, IRRELEVANT)
     states = np.where(np.isnan(relevance.grades), unjudged, states).astype(np.int8)
     shape = (relevance.indptr.size - 1, relevance.n_items)
     return scipy.sparse.csr_array((states, relevance.items, relevance.indptr), shape=shape)
@@ -307,7 +307,7 @@ class Listwise:
     ) -> None:  # fmt: skip
         self.relevance, self.temperatures = relevance, temperatures
         self.log_weights = log_weights
-        kept = relevance.grades >= relevance.relevant_from
+        kept = relevance.grades >= relevance.min_relevant_grade
         gains = np.where(kept, GAINS[gain](np.where(kept, relevance.grades, 0.0)), 0.0)
         shape = (relevance.indptr.size - 1, relevance.n_items)
         self._gains = scipy.sparse.csr_array((gains, relevance.items, relevance.indptr), shape)

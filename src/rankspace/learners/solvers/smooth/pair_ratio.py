@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...._engine.parallel import current
+from ...._engine.parallel import current_backend
 from ....relevance.relevance import Relevance
 from ..warp.factors import Points
 from .pair_loss import judged_states
@@ -58,7 +58,7 @@ class PairRatio:
         n_parts = min(
             MOST_PARTS, -(-queries.size * self.n_items // PAIRS), -(-queries.size // FEWEST)
         )
-        total = current().total(self, np.array_split(queries, n_parts), Z)
+        total = current_backend().reduce(self, np.array_split(queries, n_parts), Z)
         shares = np.exp(np.concatenate(total.logs) - total.top) / total.total
         gradient, n = np.zeros_like(Z), self.n_items
         pull = total.pull.T / total.total
@@ -67,14 +67,14 @@ class PairRatio:
         mean = total.top + np.log(total.total) - np.log(self.relevance.weights[queries].sum())
         return float(mean), gradient
 
-    def opened(self, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def prepare(self, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Embedded items, and two factors of the negative squared distances of points and items."""
         items, norms = Z[: self.n_items], np.einsum("ij,ij->i", Z, Z)
         left = np.column_stack((norms, Z, np.ones(len(Z))))
         right = np.vstack((-np.ones(len(items)), 2 * items.T, -norms[: len(items)]))
         return items, left, right
 
-    def local_step(
+    def map_block(
         self, queries: np.ndarray, state: tuple[np.ndarray, np.ndarray, np.ndarray]
     ) -> _Sum:
         """Sums over some of the queries."""
@@ -123,13 +123,13 @@ class PairRatio:
 
         counts = self.relevance.n_relevant[block]
         near = np.full((block.size, counts.max()), np.inf)
-        others_count = self.relevance.counts_background
+        others_count = self.relevance.unlisted_is_irrelevant
         take_relevant(logits, *self._judgments(block), others_count, rest, near)
         return np.negative(near, out=near)
 
     def _judgments(self, block: np.ndarray) -> Judgments:
         return (
-            self.relevance.rows[block], self.relevance.own_items[block], self._judged.indptr,
+            self.relevance.rows[block], self.relevance.query_items[block], self._judged.indptr,
             self._judged.indices, self._judged.data,
         )  # fmt: skip
 

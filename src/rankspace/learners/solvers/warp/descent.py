@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ...._engine.parallel.threads import Crew, single_products
+from ...._engine.parallel.threads import LazyPool, single_threaded_blas
 from .embeddings import AllItems, DrawnItems, Triplets, choose_way
 from .factors import DenseFactor, GramFactor, Points, ProductTable, ScaledFactor
 from .riemannian import DAMPING, relative_change, second_order
@@ -47,7 +47,7 @@ class Options:
 
 
 @dataclass
-class Tally:
+class Statistics:
     """What a stretch of descent has seen."""
 
     loss: float = 0.0
@@ -56,9 +56,9 @@ class Tally:
     length: float = 0.0
     way: str = ""
 
-    def add(self, later: Tally) -> Tally:
+    def add(self, later: Statistics) -> Statistics:
         """This stretch and the one after it."""
-        return Tally(
+        return Statistics(
             self.loss + later.loss,
             self.draws + later.draws,
             self.violators + later.violators,
@@ -76,13 +76,13 @@ class Descent:
     options: Options
     _table: ProductTable | None = field(default=None, repr=False)
 
-    def run(self, progress: Progress, n_triplets: int) -> Tally:
+    def run(self, progress: Progress, n_triplets: int) -> Statistics:
         """Draw so many triplets, in whole batches, and take their steps."""
-        with single_products():
+        with single_threaded_blas():
             return self._run(progress, n_triplets)
 
-    def _run(self, progress: Progress, n_triplets: int) -> Tally:
-        options, crew = self.options, Crew()
+    def _run(self, progress: Progress, n_triplets: int) -> Statistics:
+        options, crew = self.options, LazyPool()
         way = choose_way(
             self.points, progress.F.shape[1], options.batch_size, progress.draws, options.max_memory
         )
@@ -95,7 +95,7 @@ class Descent:
         tally.way = way
         return tally
 
-    def _space(self, progress: Progress, way: str, crew: Crew) -> AllItems | DrawnItems:
+    def _space(self, progress: Progress, way: str, crew: LazyPool) -> AllItems | DrawnItems:
         points, F, start = self.points, progress.F, progress.start
         if way == "gram":
             if self._table is None:
@@ -106,8 +106,8 @@ class Descent:
         factor = DenseFactor(points, F, start)
         return AllItems(points, factor, crew) if way == "all" else DrawnItems(points, factor)
 
-    def _go(self, progress: Progress, space: AllItems | DrawnItems, n_triplets: int) -> Tally:
-        tally, size = Tally(), self.options.batch_size
+    def _go(self, progress: Progress, space: AllItems | DrawnItems, n_triplets: int) -> Statistics:
+        tally, size = Statistics(), self.options.batch_size
         start_norm = float(np.linalg.norm(progress.start.T @ progress.start))
         n_batches = -(-n_triplets // size)
         for _ in range(n_batches):

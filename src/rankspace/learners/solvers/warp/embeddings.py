@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...._engine.parallel.threads import Crew
+from ...._engine.parallel.threads import LazyPool
 from .factors import DenseFactor, GramFactor, Points, ScaledFactor
 from .sampling import Sampling
 
@@ -46,7 +46,7 @@ def _begin(sampling: Sampling, first: int, size: int) -> Triplets:
 class AllItems:
     """All points embedded at all times, anew or by their inner products."""
 
-    def __init__(self, points: Points, factor: DenseFactor | GramFactor, crew: Crew) -> None:
+    def __init__(self, points: Points, factor: DenseFactor | GramFactor, crew: LazyPool) -> None:
         self.points, self.factor, self.crew = points, factor, crew
         self._embed()
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg.lapack import dgesv
 
-from ...._engine.parallel.threads import Crew
+from ...._engine.parallel.threads import LazyPool
 from .riemannian import plus_identity
 
 BLOCK = 512  # rows of a product; fixed, so that threads do not change how it rounds
@@ -181,7 +181,7 @@ class GramFactor(ScaledFactor):
     """
 
     def __init__(
-        self, points: Points, F: np.ndarray, start: np.ndarray, table: ProductTable, crew: Crew
+        self, points: Points, F: np.ndarray, start: np.ndarray, table: ProductTable, crew: LazyPool
     ) -> None:
         super().__init__(points, F, start)
         self.products, self._started, self.crew = table.products, table.started, crew

@@ -38,7 +38,7 @@ def check_weights(weights: Any) -> None:
         name += "@k"
     if name not in WEIGHTS:
         raise ValueError(
-            f"weights must be one of {', '.join(WEIGHTS)}, with a number of at least 1 in the "
+            f"rank_weights must be one of {', '.join(WEIGHTS)}, with a number of at least 1 in the "
             f"place of k: got {weights!r}."
         )
 
@@ -107,7 +107,7 @@ def sampling_of(
 
 def positive_table(relevance: Relevance) -> tuple[Any, ...]:
     """Relevant items, with running sums of their gains 2^grade - 1 up to a factor."""
-    kept = relevance.grades >= relevance.relevant_from
+    kept = relevance.grades >= relevance.min_relevant_grade
     indptr, own = _compress(relevance, kept)
     grades = relevance.grades[kept]
     top = grades.max(initial=0.0)
@@ -117,19 +117,19 @@ def positive_table(relevance: Relevance) -> tuple[Any, ...]:
 
 def negative_table(relevance: Relevance) -> tuple[Any, ...]:
     """Irrelevant items; all others where what is not judged is irrelevant and lists were long."""
-    outside = relevance.counts_background
-    kept = relevance.grades >= relevance.relevant_from
+    outside = relevance.unlisted_is_irrelevant
+    kept = relevance.grades >= relevance.min_relevant_grade
     if not outside:
         kept = ~kept if relevance.unjudged == "irrelevant" else relevance.grades < (
-            relevance.relevant_from
+            relevance.min_relevant_grade
         )  # fmt: skip
     indptr, own = _compress(relevance, kept)
     items = relevance.items[kept]
-    is_candidate = (own < 0) & (relevance.own_items >= 0) if outside else own >= 0
+    is_candidate = (own < 0) & (relevance.query_items >= 0) if outside else own >= 0
     if outside and (indptr.size - 1) * relevance.n_items <= MOST_LISTED:
         indptr, items = _complement(indptr, items, relevance.n_items)
         outside = False
-    own_item = np.where(is_candidate, relevance.own_items, -1)
+    own_item = np.where(is_candidate, relevance.query_items, -1)
     return relevance.rows, indptr, items, relevance.n_irrelevant, own_item, outside
 
 

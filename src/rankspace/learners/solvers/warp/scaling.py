@@ -62,7 +62,7 @@ def scaled_points(X: Any, relevance: Relevance, queries: Any, scaling: Scaling) 
     items = scaling.apply(X)
     n = items.shape[0]
     if queries is None:
-        return Points(items, relevance.own_items, n)
+        return Points(items, relevance.query_items, n)
     scaled = scaling.apply(queries).astype(items.dtype)
     rows = n + np.arange(scaled.shape[0])
     if scipy.sparse.issparse(items):

@@ -20,7 +20,7 @@ from ...._engine.text import PathLike
 from ....evaluation.measures import evaluate
 from ....relevance.relevance import Relevance
 from ....search.index import Index
-from .descent import Descent, Progress, Tally
+from .descent import Descent, Progress, Statistics
 
 SHORTER, MOST_CUTS = 4.0, 3  # steps are shortened by this factor, so often
 STRETCHES = (320, 5000)  # triplets between two choices of the way to embed, at first and at most
@@ -31,7 +31,7 @@ ARRAYS = ("F", "start", "best")
 class Schedule:
     """How long to go on."""
 
-    max_triplets: int
+    n_triplets: int
     check_every: int
     patience: int
 
@@ -137,17 +137,17 @@ def descend(
         else:
             run.judge(score, schedule.patience)
         run.history.append(row)
-        run.done = run.n_cuts > MOST_CUTS or run.progress.n_triplets >= schedule.max_triplets
+        run.done = run.n_cuts > MOST_CUTS or run.progress.n_triplets >= schedule.n_triplets
         run.done = at_check(run) or run.done
     return run
 
 
-def _until_check(progress: Progress, descent: Descent, schedule: Schedule) -> Tally:
+def _until_check(progress: Progress, descent: Descent, schedule: Schedule) -> Statistics:
     """Run to the next multiple of ``check_every``, or to the end."""
     done = progress.n_triplets
     stop = (done // schedule.check_every + 1) * schedule.check_every
-    stop = min(stop, schedule.max_triplets)
-    total = Tally()
+    stop = min(stop, schedule.n_triplets)
+    total = Statistics()
     while progress.n_triplets < stop:
         shortest, longest = STRETCHES
         stretch = min(max(progress.n_triplets, shortest), longest, stop - progress.n_triplets)
@@ -155,7 +155,7 @@ def _until_check(progress: Progress, descent: Descent, schedule: Schedule) -> Ta
     return total
 
 
-def _row(run: Run, tally: Tally, before: int, score: float, seconds: float) -> dict[str, Any]:
+def _row(run: Run, tally: Statistics, before: int, score: float, seconds: float) -> dict[str, Any]:
     n = run.progress.n_triplets - before
     return {
         "n_triplets": run.progress.n_triplets,

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ...._engine.parallel import current
+from ...._engine.parallel import current_backend
 from ....relevance.relevance import Relevance
-from .descent import Descent, Options, Progress, Tally
+from .descent import Descent, Options, Progress, Statistics
 from .factors import Points
 from .sampling import sampling_of
 
@@ -33,7 +33,7 @@ class ShardStep:
     def __init__(self, descents: list[Descent]) -> None:
         self.descents = descents
 
-    def local_step(self, shard: int, state: tuple[dict[str, Any], int]) -> tuple[Any, ...]:
+    def map_block(self, shard: int, state: tuple[dict[str, Any], int]) -> tuple[Any, ...]:
         """The factor it reaches, turned, and what it has seen."""
         fields, n_triplets = state
         progress = Progress(**fields)
@@ -66,14 +66,14 @@ class ShardedDescent:
             descents.append(Descent(mine, law_here, own))
         return cls(ShardStep(descents), options.batch_size)
 
-    def run(self, progress: Progress, n_triplets: int) -> Tally:
+    def run(self, progress: Progress, n_triplets: int) -> Statistics:
         """Draw so many triplets in all, in whole batches for each shard, and take the mean."""
         n, size = len(self.step.descents), self.batch_size
         each = -(-n_triplets // (n * size)) * size
         fields = {**asdict(progress), "n_triplets": progress.n_triplets // n}
-        F, moved, seen = current().total(self.step, range(n), (fields, each))
+        F, moved, seen = current_backend().reduce(self.step, range(n), (fields, each))
         progress.F = F / n
         progress.distance, progress.squares, progress.draws = (moved / n).tolist()
         progress.n_triplets += n * each
         loss, draws, violators, length = seen.tolist()
-        return Tally(loss, int(draws), int(violators), length / n, f"{n} shards")
+        return Statistics(loss, int(draws), int(violators), length / n, f"{n} shards")
