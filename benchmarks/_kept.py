@@ -14,7 +14,9 @@ class Kept:
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
-        lines = path.read_text().splitlines() if path is not None and path.exists() else []
+        lines = (
+            path.read_text().splitlines() if path is not None and path.exists() else []
+        )
         self.pieces: dict[str, Any] = dict(json.loads(line) for line in lines)
 
     @classmethod

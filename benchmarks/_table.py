@@ -34,7 +34,9 @@ def machine() -> dict[str, Any]:
     model = platform.processor()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
-        names = [line for line in cpuinfo.read_text().splitlines() if "model name" in line]
+        names = [
+            line for line in cpuinfo.read_text().splitlines() if "model name" in line
+        ]
         model = names[0].split(":")[1].strip() if names else model
     versions = {"python": platform.python_version()}
     for package in PACKAGES:
@@ -48,7 +50,9 @@ def machine() -> dict[str, Any]:
 def markdown(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """A table whose numbers have three digits."""
     lines = [list(header), ["---", *["---:"] * (len(header) - 1)]]
-    lines += [[f"{v:.3g}" if isinstance(v, float) else str(v) for v in row] for row in rows]
+    lines += [
+        [f"{v:.3g}" if isinstance(v, float) else str(v) for v in row] for row in rows
+    ]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
@@ -60,7 +64,9 @@ def publish(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) ->
     print(f"\n## {title}\n")
     print(markdown(header, rows))
     where = machine()
-    versions = ", ".join(f"{name} {number}" for name, number in where["versions"].items())
+    versions = ", ".join(
+        f"{name} {number}" for name, number in where["versions"].items()
+    )
     print(f"\n{where['processor']}, {where['cores']} cores; {versions}")
     if options.json:
         results = [dict(zip(header, row, strict=True)) for row in rows]

@@ -21,12 +21,22 @@ from sklearn.exceptions import ConvergenceWarning
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 import cvxpy as cp
-
 import mlr_reference as reference
+
 from rankspace import MLR, Relevance
 
 TOL = 1e-6
-MEASURES = ("auc", "p@3", "knn@3", "map", "mrr", "ndcg@3", "ndcg", "ndcg-mlr@3", "ndcg-mlr")
+MEASURES = (
+    "auc",
+    "p@3",
+    "knn@3",
+    "map",
+    "mrr",
+    "ndcg@3",
+    "ndcg",
+    "ndcg-mlr@3",
+    "ndcg-mlr",
+)
 
 
 def problem(seed: int) -> tuple[np.ndarray, np.ndarray, float]:
@@ -54,7 +64,9 @@ def main() -> None:
     pieces = [(m, seed) for m in MEASURES for seed in range(40 if m == "knn@3" else 30)]
     run = Parallel(n_jobs=-1, return_as="generator_unordered", batch_size=1)
     found: dict[str, list[Any]] = {measure: [] for measure in MEASURES}
-    for done, (measure, *rest) in enumerate(run(delayed(check)(*piece) for piece in pieces), 1):
+    for done, (measure, *rest) in enumerate(
+        run(delayed(check)(*piece) for piece in pieces), 1
+    ):
         found[measure].append(rest)
         print(f"\r{done} of {len(pieces)}", end="", file=sys.stderr, flush=True)
     rows: list[list[Any]] = []

@@ -37,7 +37,17 @@ from rankspace._engine.parallel.dask import FAN_IN
 from rankspace.learners.solvers.cutting_plane.ranking_loss import RankingLoss
 from rankspace.learners.solvers.scaling import scaled_rows
 
-HEADER = ["what", "rows", "d", "workers", "seconds", "predicted", "off", "MB down", "MB up"]
+HEADER = [
+    "what",
+    "rows",
+    "d",
+    "workers",
+    "seconds",
+    "predicted",
+    "off",
+    "MB down",
+    "MB up",
+]
 NONE = "–"
 SIZES = [(2000, 32), (2000, 128), (4000, 32), (4000, 128), (6000, 64)]
 CORES = len(os.sched_getaffinity(0))
@@ -51,10 +61,17 @@ def problem(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def cluster(n_workers: int) -> LocalCluster:
-    keep = {f"MALLOC_{name}_THRESHOLD_": str(2**30) for name in ("TRIM", "MMAP")}  # see the guide
-    with dask.config.set({"distributed.nanny.pre-spawn-environ": {"OMP_NUM_THREADS": "1", **keep}}):
+    keep = {
+        f"MALLOC_{name}_THRESHOLD_": str(2**30) for name in ("TRIM", "MMAP")
+    }  # see the guide
+    with dask.config.set(
+        {"distributed.nanny.pre-spawn-environ": {"OMP_NUM_THREADS": "1", **keep}}
+    ):
         return LocalCluster(
-            n_workers=n_workers, threads_per_worker=1, dashboard_address=None, silence_logs=50
+            n_workers=n_workers,
+            threads_per_worker=1,
+            dashboard_address=None,
+            silence_logs=50,
         )
 
 
@@ -102,7 +119,9 @@ def rounds_on(n_workers: int) -> tuple[list[float], float, float]:
     """Seconds of a round of each size, of one that takes no time, and of a byte."""
     with cluster(n_workers) as workers, Client(workers) as client, use_backend(client):
         client.wait_for_workers(n_workers)
-        round_seconds(loss_of(*SIZES[0]), SIZES[0][1], 10)  # kernels are loaded by every worker
+        round_seconds(
+            loss_of(*SIZES[0]), SIZES[0][1], 10
+        )  # kernels are loaded by every worker
         found = [round_seconds(loss_of(n, d), d, 10) for n, d in SIZES]
         small = round_seconds(loss_of(200, 8), 8, 20)
         return found, small, byte_seconds(client)
@@ -139,11 +158,15 @@ def simulated(workers: int, rows: float, candidates: float, d: int, cost: Any) -
     free = [0.0] * workers
     heapq.heapify(free)
     ready = []
-    for _ in range(shards):  # a worker takes the next shard when it is free; speeds differ by 10 %
+    for _ in range(
+        shards
+    ):  # a worker takes the next shard when it is free; speeds differ by 10 %
         done = heapq.heappop(free) + work * rng.normal(1, 0.1) + task
         heapq.heappush(free, done)
         ready.append(done)
-    down = sums * byte * np.log2(max(2, workers))  # workers pass the state on to each other
+    down = (
+        sums * byte * np.log2(max(2, workers))
+    )  # workers pass the state on to each other
     while len(ready) > 1:
         ready = [
             max(ready[i : i + FAN_IN]) + task + sums * byte * len(ready[i : i + FAN_IN])
@@ -164,10 +187,23 @@ def main() -> None:
     with rankspace.use_backend("threads"):
         here = round_seconds(loss_of(200, 8), 8, 20)
     overhead = float(np.mean([measured[w][1] - here for w in (1, 2)]))
-    rows.append(["overhead of a round, Dask", 200, 8, 2, overhead, NONE, NONE, *megabytes(200, 8)])
+    rows.append(
+        [
+            "overhead of a round, Dask",
+            200,
+            8,
+            2,
+            overhead,
+            NONE,
+            NONE,
+            *megabytes(200, 8),
+        ]
+    )
     design = np.array([columns(*size, w) for w in (1, 2) for size in SIZES])
     seconds = np.array([t for w in (1, 2) for t in measured[w][0]])
-    fitted, *_ = np.linalg.lstsq(design / seconds[:, None], np.ones(seconds.size), rcond=None)
+    fitted, *_ = np.linalg.lstsq(
+        design / seconds[:, None], np.ones(seconds.size), rcond=None
+    )
     for w in (1, 2, 4):
         for size, t in zip(SIZES, measured[w][0], strict=True):
             expected = float(np.dot(columns(*size, w), fitted))

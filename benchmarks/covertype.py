@@ -34,7 +34,16 @@ def main() -> None:
         means = evaluate(blocks, relevance, "map auc p@1 p@10").means
         learned = [seconds, model.n_iter_, model.gap_] if metric else ["", "", ""]
         table.append([name, *means.values(), *learned])
-    header = ["metric", "map", "auc", "p@1", "p@10", "seconds to learn", "rounds", "gap"]
+    header = [
+        "metric",
+        "map",
+        "auc",
+        "p@1",
+        "p@10",
+        "seconds to learn",
+        "rounds",
+        "gap",
+    ]
     publish("10,000 covertype points, 2,500 held-out queries", header, table)
 
 

@@ -59,7 +59,9 @@ def first_call(cache: str) -> float:
     """Seconds of the first evaluation of a process, with the compilation cache in a folder."""
     environment = os.environ | {"NUMBA_CACHE_DIR": cache}
     command = [sys.executable, "-c", FIRST_CALL]
-    found = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    found = subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=True
+    )
     return float(found.stdout)
 
 
@@ -109,11 +111,23 @@ def main() -> None:
         rows.append([name, ours, other, other / ours, "ir-measures"])
     ours = best_seconds(lambda: evaluate(ranking, relevance, "auc"))
     other = best_seconds(sklearn_auc, 2)
-    rows.append(["auc (ir-measures has none)", ours, other, other / ours, "scikit-learn"])
+    rows.append(
+        ["auc (ir-measures has none)", ours, other, other / ours, "scikit-learn"]
+    )
     ours = best_seconds(lambda: evaluate(ranking, relevance, [*PAIRS, "auc"]))
     other = best_seconds(lambda: evaluator.calc_aggregate(run), 3)
-    rows.append(["all four; theirs without auc", ours, other, other / ours, "ir-measures"])
-    rows.append(["conversion", ours_built, theirs_built, theirs_built / ours_built, "ir-measures"])
+    rows.append(
+        ["all four; theirs without auc", ours, other, other / ours, "ir-measures"]
+    )
+    rows.append(
+        [
+            "conversion",
+            ours_built,
+            theirs_built,
+            theirs_built / ours_built,
+            "ir-measures",
+        ]
+    )
     rows.append(sign_flips())
     with tempfile.TemporaryDirectory() as cache:
         rows.append(["first call, empty cache", first_call(cache), "", "", ""])

@@ -36,15 +36,26 @@ def problem(n: int, d: int) -> tuple[np.ndarray, Relevance]:
     rng = np.random.default_rng(0)
     y = rng.integers(0, 10, n)
     X = rng.normal(size=(n, d)) + rng.normal(size=(10, d))[y] * 4 / np.sqrt(d)
-    return (X - X.mean(axis=0)) / np.sqrt(2 * X.var(axis=0).sum()), Relevance.from_labels(y)
+    return (X - X.mean(axis=0)) / np.sqrt(
+        2 * X.var(axis=0).sum()
+    ), Relevance.from_labels(y)
 
 
-def product_seconds(way: str, n: int, d: int, m: int, draws: float, looked: float) -> float:
+def product_seconds(
+    way: str, n: int, d: int, m: int, draws: float, looked: float
+) -> float:
     """The matrix products of one step: embedding, pulling, moving and looking through items."""
     rng = np.random.default_rng(0)
     r, drawn = 2 * BATCH, int(BATCH * (2 + draws))
-    tall, wide, small = rng.normal(size=(d, m)), rng.normal(size=(d, r)), rng.normal(size=(m, m))
-    outer, points = rng.normal(size=(r, m)), rng.normal(size=(n if way == "all" else drawn, d))
+    tall, wide, small = (
+        rng.normal(size=(d, m)),
+        rng.normal(size=(d, r)),
+        rng.normal(size=(m, m)),
+    )
+    outer, points = (
+        rng.normal(size=(r, m)),
+        rng.normal(size=(n if way == "all" else drawn, d)),
+    )
     items, by_points = rng.normal(size=(n, m)), rng.normal(size=(r, n))
     queries = rng.normal(size=(round(looked * BATCH), m))
 
@@ -68,7 +79,9 @@ def product_seconds(way: str, n: int, d: int, m: int, draws: float, looked: floa
 def row(n: int, d: int, m: int, gamma: float, twin: bool = False) -> list[Any]:
     X, relevance = problem(n, d)
     sampling = sampling_of(relevance, "reciprocal", gamma, seed=0)
-    descent = Descent(Points(X, relevance.query_items, n), sampling, Options(batch_size=BATCH))
+    descent = Descent(
+        Points(X, relevance.query_items, n), sampling, Options(batch_size=BATCH)
+    )
     F = start_factor(X, m, "pca", 1.0, 0)
     progress = Progress(F, F, multiplier=2.0)
     for _ in range(3):
@@ -83,14 +96,30 @@ def row(n: int, d: int, m: int, gamma: float, twin: bool = False) -> list[Any]:
     tally = last[1]
     draws = tally.draws / TIMED
     space = descent._space(progress, tally.way, LazyPool())
-    looked = float(np.mean(space.draw(sampling, progress.n_triplets, TIMED).draws > n // 64))
+    looked = float(
+        np.mean(space.draw(sampling, progress.n_triplets, TIMED).draws > n // 64)
+    )
     products = product_seconds(tally.way, n, d, m, draws, looked) / BATCH
     faster = twin_seconds(X, relevance, progress, gamma) / seconds if twin else ""
     over = seconds / products
-    return [n, d, m, gamma, tally.way, draws, 1 / seconds, 1e6 * seconds, over, 1 / over, faster]
+    return [
+        n,
+        d,
+        m,
+        gamma,
+        tally.way,
+        draws,
+        1 / seconds,
+        1e6 * seconds,
+        over,
+        1 / over,
+        faster,
+    ]
 
 
-def twin_seconds(X: np.ndarray, relevance: Relevance, progress: Progress, gamma: float) -> float:
+def twin_seconds(
+    X: np.ndarray, relevance: Relevance, progress: Progress, gamma: float
+) -> float:
     twin = FactoredFRML(X, relevance, progress.F, seed=0, gamma=gamma, batch_size=BATCH)
     twin.start, twin.n_triplets = progress.start, progress.n_triplets
     twin.distance, twin.squares = progress.distance, progress.squares

@@ -47,13 +47,17 @@ def rows_of(name: str, parts: Any) -> list[list[Any]]:
         score = model.score(items, relevance, queries=queries)
         first = rows[0][4] if rows else draws
         mean = draws / model.n_iter_
-        rows.append([name, gamma, model.n_iter_, mean, draws, draws / first, seconds, score])
+        rows.append(
+            [name, gamma, model.n_iter_, mean, draws, draws / first, seconds, score]
+        )
         print(rows[-1], flush=True)
     return rows
 
 
 def main() -> None:
-    FRML(2, n_triplets=100).fit([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 0.0]], [0, 0, 1, 1])
+    FRML(2, n_triplets=100).fit(
+        [[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 0.0]], [0, 0, 1, 1]
+    )
     rows = [*rows_of("digits", digits()), *rows_of("IsoLet", isolet())]
     header = [
         "data", "gamma", "triplets", "draws a triplet", "draws", "of those at gamma 1", "seconds",

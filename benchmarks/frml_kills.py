@@ -36,7 +36,9 @@ model.fit(digits.X, digits.labels)
 
 def kill_once(path: Path, seconds: float) -> bool:
     """Start or resume a run and kill it; returns whether it was still running."""
-    process = subprocess.Popen([sys.executable, "-c", SCRIPT, path], stdout=subprocess.PIPE)
+    process = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, path], stdout=subprocess.PIPE
+    )
     assert process.stdout is not None
     process.stdout.readline()
     time.sleep(seconds)

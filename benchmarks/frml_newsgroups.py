@@ -45,10 +45,14 @@ def main() -> None:
     assert news.labels is not None
     train = news.splits["train"]
     test = np.random.default_rng(0).choice(news.splits["test"], 2000, replace=False)
-    vectorizer = TfidfVectorizer(max_features=50_000, sublinear_tf=True, dtype=np.float32)
+    vectorizer = TfidfVectorizer(
+        max_features=50_000, sublinear_tf=True, dtype=np.float32
+    )
     X = vectorizer.fit_transform([news.texts[i] for i in train])
     Q = vectorizer.transform([news.texts[i] for i in test])
-    relevance = Relevance.from_labels(news.labels[train], query_labels=news.labels[test])
+    relevance = Relevance.from_labels(
+        news.labels[train], query_labels=news.labels[test]
+    )
     before = peak()
     start = time.perf_counter()
     model = FRML(50, random_state=0).fit(X, news.labels[train])
@@ -57,7 +61,14 @@ def main() -> None:
     learned = evaluate(blocks, relevance, "map").means["map"]
     rows = [
         ["raw tf-idf, cosine", cosine_map(X, Q, relevance), "", "", "", before],
-        ["FRML, rank 50", learned, seconds, model.n_iter_, model.history_[-1]["way"], after],
+        [
+            "FRML, rank 50",
+            learned,
+            seconds,
+            model.n_iter_,
+            model.history_[-1]["way"],
+            after,
+        ],
     ]
     header = ["vectors", "MAP", "seconds to learn", "triplets", "way", "peak GiB"]
     publish(f"FRML on {X.shape[0]:,} x {X.shape[1]:,} sparse vectors", header, rows)

@@ -27,7 +27,9 @@ RACERS: dict[str, tuple[Callable[[int], Any], tuple[int, ...]]] = {
         TRIPLETS,
     ),
     "FRML, gamma 25": (
-        lambda effort: FRML(30, gamma=25, n_triplets=effort, check_every=3000, random_state=0),
+        lambda effort: FRML(
+            30, gamma=25, n_triplets=effort, check_every=3000, random_state=0
+        ),
         TRIPLETS,
     ),
     "LORETA": (lambda effort: LORETA(30, n_triplets=effort, random_state=0), TRIPLETS),
@@ -55,7 +57,9 @@ def main() -> None:
             rows.append([name, effort or "", seconds, score])
             print(rows[-1], flush=True)
     publish(
-        "MAP against seconds: IsoLet", ["learner", "triplets or rounds", "seconds", "MAP"], rows
+        "MAP against seconds: IsoLet",
+        ["learner", "triplets or rounds", "seconds", "MAP"],
+        rows,
     )
 
 

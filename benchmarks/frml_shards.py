@@ -24,19 +24,33 @@ SEEDS = range(4)
 def map_of(n_shards: int, seed: int) -> float:
     dataset = load_digits()
     X, Q, y, labels = train_test_split(
-        dataset.X, dataset.labels, test_size=540, random_state=seed, stratify=dataset.labels
+        dataset.X,
+        dataset.labels,
+        test_size=540,
+        random_state=seed,
+        stratify=dataset.labels,
     )
-    model = FRML(16, n_shards=n_shards, n_triplets=40_000, check_every=5000, random_state=seed)
+    model = FRML(
+        16, n_shards=n_shards, n_triplets=40_000, check_every=5000, random_state=seed
+    )
     relevance = Relevance.from_labels(y, query_labels=labels)
     blocks = Index(X, model.fit(X, y).metric_).blocks(Q)
     return evaluate(blocks, relevance, "map").means["map"]
 
 
-def row(name: str, n_shards: int, alone: np.ndarray | None) -> tuple[list[Any], np.ndarray]:
+def row(
+    name: str, n_shards: int, alone: np.ndarray | None
+) -> tuple[list[Any], np.ndarray]:
     found = np.array([map_of(n_shards, seed) for seed in SEEDS])
     error = found.std(ddof=1) / np.sqrt(found.size)
     change = "–" if alone is None else f"{(found - alone).mean():+.4f}"
-    return [name, n_shards, float(found.mean().round(4)), float(error.round(4)), change], found
+    return [
+        name,
+        n_shards,
+        float(found.mean().round(4)),
+        float(error.round(4)),
+        change,
+    ], found
 
 
 def main() -> None:

@@ -38,7 +38,9 @@ def main() -> None:
     rows = []
     for data in sets:
         folds = range(n_folds(data))
-        calls = [delayed(score)(data, power, fold) for power in POWERS for fold in folds]
+        calls = [
+            delayed(score)(data, power, fold) for power in POWERS for fold in folds
+        ]
         scores = np.reshape(Parallel(n_jobs=2)(calls), (len(POWERS), len(folds)))
         means, own = scores.mean(axis=1), scores[POWERS.index(0)]
         error = float(own.std(ddof=1) / len(own) ** 0.5) if len(own) > 1 else ""

@@ -24,7 +24,11 @@ from sklearn.utils import check_array, check_X_y
 from rankspace import GMML
 
 STEPS = 20
-MOST = {"NCA": 1000, "metric-learn NCA": 300, "ITML": 300}  # features, for minutes are enough
+MOST = {
+    "NCA": 1000,
+    "metric-learn NCA": 300,
+    "ITML": 300,
+}  # features, for minutes are enough
 HEADER = ["n", "d", "fit, s", "two products, s", "Cholesky, s", "eigh, s", "over the parts",
           "NCA, s", "NCA / fit", "metric-learn NCA, s", "metric-learn NCA / fit", "ITML, s",
           "ITML / fit"]  # fmt: skip
@@ -68,7 +72,9 @@ def rivals() -> dict[str, Any]:
     return {
         "NCA": nca,
         "metric-learn NCA": library.NCA(max_iter=STEPS, random_state=0),
-        "ITML": library.ITML_Supervised(max_iter=STEPS, n_constraints=2000, random_state=0),
+        "ITML": library.ITML_Supervised(
+            max_iter=STEPS, n_constraints=2000, random_state=0
+        ),
     }
 
 

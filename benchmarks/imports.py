@@ -29,8 +29,14 @@ def main() -> None:
     for _ in range(8):
         for name, statement in STATEMENTS.items():
             best[name] = min(best[name], seconds_of(statement))
-    rows: list[list[Any]] = [[name, s, s / best["import sklearn"]] for name, s in best.items()]
-    publish("Starting Python and importing, seconds", ["statement", "best of 8", "ratio"], rows)
+    rows: list[list[Any]] = [
+        [name, s, s / best["import sklearn"]] for name, s in best.items()
+    ]
+    publish(
+        "Starting Python and importing, seconds",
+        ["statement", "best of 8", "ratio"],
+        rows,
+    )
 
 
 if __name__ == "__main__":

@@ -59,7 +59,9 @@ def timed(read: Callable[[], Any]) -> float:
 
 def best_times(readers: dict[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
     """Shortest time of each; they take turns, so that a busy machine slows all alike."""
-    rounds = [{name: timed(read) for name, read in readers.items()} for _ in range(repeats)]
+    rounds = [
+        {name: timed(read) for name, read in readers.items()} for _ in range(repeats)
+    ]
     return {name: min(times[name] for times in rounds) for name in readers}
 
 
@@ -67,7 +69,9 @@ def first_call(path: Path, cache: Path) -> float:
     """Seconds of the first call of a new process; compiled code is kept in `cache`."""
     command = [sys.executable, "-c", FIRST_CALL, str(path)]
     environment = os.environ | {"NUMBA_CACHE_DIR": str(cache)}
-    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        command, env=environment, check=True, capture_output=True, text=True
+    )
     return float(done.stdout)
 
 

@@ -77,11 +77,17 @@ def rows_of_folds(name: str) -> tuple[Dataset, list[list[np.ndarray]]]:
         return dataset, [list(dataset.fold(f).values()) for f in range(1, 6)]
     dataset = fetch_mslr_sample() if name == "MSLR sample" else fetch_lightgbm_example()
     assert dataset.qid is not None
-    known = dataset.qid if name == "MSLR sample" else dataset.qid[dataset.splits["train"]]
+    known = (
+        dataset.qid if name == "MSLR sample" else dataset.qid[dataset.splits["train"]]
+    )
     queries = np.random.default_rng(0).permutation(np.unique(known))
-    pieces = [np.flatnonzero(np.isin(dataset.qid, q)) for q in np.array_split(queries, 5)]
+    pieces = [
+        np.flatnonzero(np.isin(dataset.qid, q)) for q in np.array_split(queries, 5)
+    ]
     if name == "LightGBM example":
-        return dataset, [[np.concatenate(pieces[:4]), pieces[4], dataset.splits["test"]]]
+        return dataset, [
+            [np.concatenate(pieces[:4]), pieces[4], dataset.splits["test"]]
+        ]
     assert queries.size == 165
     turns = [[pieces[(f + i) % 5] for i in range(5)] for f in range(5)]
     return dataset, [[np.concatenate(turn[:3]), turn[3], turn[4]] for turn in turns]
@@ -101,19 +107,25 @@ def folds_of(name: str) -> Iterator[Fold]:
 Fit = Callable[[Fold, dict[str, Any], int], Callable[[Part], np.ndarray]]
 
 
-def fit_lgmml(fold: Fold, setting: dict[str, Any], seed: int) -> Callable[[Part], np.ndarray]:
+def fit_lgmml(
+    fold: Fold, setting: dict[str, Any], seed: int
+) -> Callable[[Part], np.ndarray]:
     model = LGMML(random_state=seed, **setting)
     model.fit(fold.train.X, fold.train.grades, qid=fold.train.qid)
     return lambda part: model.predict(part.X)
 
 
-def fit_paper(fold: Fold, setting: dict[str, Any], seed: int) -> Callable[[Part], np.ndarray]:
+def fit_paper(
+    fold: Fold, setting: dict[str, Any], seed: int
+) -> Callable[[Part], np.ndarray]:
     model = LGMML.paper(random_state=seed, **setting)
     model.fit(fold.train.X, fold.train.grades, qid=fold.train.qid)
     return lambda part: model.predict(part.X, qid=part.qid)
 
 
-def fit_lightgbm(fold: Fold, setting: dict[str, Any], seed: int) -> Callable[[Part], np.ndarray]:
+def fit_lightgbm(
+    fold: Fold, setting: dict[str, Any], seed: int
+) -> Callable[[Part], np.ndarray]:
     import lightgbm
 
     data = [
@@ -129,7 +141,9 @@ def fit_lightgbm(fold: Fold, setting: dict[str, Any], seed: int) -> Callable[[Pa
     return lambda part: model.predict(part.X, num_threads=1)
 
 
-def fit_xgboost(fold: Fold, setting: dict[str, Any], seed: int) -> Callable[[Part], np.ndarray]:
+def fit_xgboost(
+    fold: Fold, setting: dict[str, Any], seed: int
+) -> Callable[[Part], np.ndarray]:
     import xgboost
 
     model = xgboost.XGBRanker(
@@ -170,7 +184,10 @@ METHODS: list[Method] = [
 def draws(grid: str) -> list[dict[str, Any]]:
     rng = np.random.default_rng(0)
     return [
-        {name: values[rng.integers(len(values))] for name, values in GRIDS[grid].items()}
+        {
+            name: values[rng.integers(len(values))]
+            for name, values in GRIDS[grid].items()
+        }
         for _ in range(SETTINGS[grid])
     ]
 
@@ -218,7 +235,9 @@ def run(kept: Kept, name: str, folds: list[Fold], method: Method) -> Outcome:
         piece = f"test | {name} | {number} | {label}"
         pieces.append(kept.get(piece, partial(tested, fold, fit, setting)))
     values = np.hstack([np.array(piece["values"]) for piece in pieces])
-    fits, scores = (np.concatenate([piece[key] for piece in pieces]) for key in ("fits", "scores"))
+    fits, scores = (
+        np.concatenate([piece[key] for piece in pieces]) for key in ("fits", "scores")
+    )
     return Outcome(values, float(fits.mean()), 1e6 * float(scores.mean()))
 
 
@@ -243,12 +262,29 @@ def rows_of(name: str, kept: Kept) -> Iterator[list[Any]]:
         )  # fmt: skip
         means = [f"{v:.4f}" for v in found.values.mean(axis=1)]
         half = f"± {(high - low) / 2:.4f}"
-        row = [name, method[0], *means[:2], f"{means[2]} {half}", shown, found.fit, found.score]
+        row = [
+            name,
+            method[0],
+            *means[:2],
+            f"{means[2]} {half}",
+            shown,
+            found.fit,
+            found.score,
+        ]
         print(*row, sep=" | ", flush=True)
         yield row
 
 
-HEADER = ["data", "method", "NDCG@1", "NDCG@5", "NDCG@10", "difference", "fit, s", "score, us"]
+HEADER = [
+    "data",
+    "method",
+    "NDCG@1",
+    "NDCG@5",
+    "NDCG@10",
+    "difference",
+    "fit, s",
+    "score, us",
+]
 
 
 def main() -> None:

@@ -46,7 +46,9 @@ def local_row(X: np.ndarray, kind: str, m: int, r: int) -> list[Any]:
     Z, stacked = scaling.apply(few), np.ascontiguousarray(factors.reshape(-1, d).T)
     whole = seconds(lambda: metric.scores(few)) / len(few)
     step = 1024 if r else 64
-    products = seconds(lambda: [Z[i : i + step] @ stacked for i in range(0, len(few), step)])
+    products = seconds(
+        lambda: [Z[i : i + step] @ stacked for i in range(0, len(few), step)]
+    )
     products /= len(few)
     label = f"LGMML, {m} metrics of rank {r or d}, {kind}"
     return [label, 1e6 * whole, round(1 / whole), whole / products]
@@ -55,10 +57,20 @@ def local_row(X: np.ndarray, kind: str, m: int, r: int) -> list[Any]:
 def tree_row(X: np.ndarray, n_trees: int) -> list[Any]:
     grades = np.random.default_rng(0).integers(0, 5, 5000)
     data = lightgbm.Dataset(X[:5000], grades, group=[100] * 50)
-    options = {"objective": "lambdarank", "num_leaves": 31, "verbose": -1, "num_threads": 1}
+    options = {
+        "objective": "lambdarank",
+        "num_leaves": 31,
+        "verbose": -1,
+        "num_threads": 1,
+    }
     model = lightgbm.train(options, data, n_trees)
     whole = seconds(lambda: model.predict(X, num_threads=1)) / len(X)
-    return [f"LightGBM, {n_trees:,} trees of 31 leaves", 1e6 * whole, round(1 / whole), ""]
+    return [
+        f"LightGBM, {n_trees:,} trees of 31 leaves",
+        1e6 * whole,
+        round(1 / whole),
+        "",
+    ]
 
 
 def main() -> None:

@@ -25,7 +25,10 @@ from rankspace.metrics.feature_scaling import FeatureScaling
 PAPER = {"scaling": "l2", "kernel": "paper", "loss": "warp", "pooling": 0.0, "features": False,
          "n_components": 0, "n_directions": 0}  # fmt: skip
 STEPS: list[tuple[str, dict[str, Any]]] = [
-    ("paper's form, equal weights as in the authors' code", {**PAPER, "new_query_weights": "ones"}),
+    (
+        "paper's form, equal weights as in the authors' code",
+        {**PAPER, "new_query_weights": "ones"},
+    ),
     ("weights shared over queries, by WARP", {"new_query_weights": "shared"}),
     ("logistic loss of all pairs, weights of any sign", {"loss": "logistic"}),
     ("normal scores of ranks for features", {"scaling": "rank-gauss"}),
@@ -56,7 +59,9 @@ def feature_scores(folds: list[Fold]) -> float:
         relevance = Relevance.from_groups(fold.train.grades, fold.train.qid)
         lists = Lists.of(relevance.take_queries(relevance.trainable))
         columns = scaling.apply(fold.train.X)[lists.rows]
-        w = logistic_weights(columns, lists, weight_reg=0.2, k=10, positive=0, max_iter=200)
+        w = logistic_weights(
+            columns, lists, weight_reg=0.2, k=10, positive=0, max_iter=200
+        )
         found.append(fold.test.judge(scaling.apply(fold.test.X) @ w)[2])
     return float(np.concatenate(found).mean())
 
@@ -78,7 +83,8 @@ def main() -> None:
     rows: list[list[Any]] = []
     for label, score in all_steps():
         found = [
-            kept.get(f"{label} | {name}", partial(score, folds)) for name, folds in sets.items()
+            kept.get(f"{label} | {name}", partial(score, folds))
+            for name, folds in sets.items()
         ]
         rows.append([label, *(f"{value:.4f}" for value in found)])
         print(*rows[-1], sep=" | ", flush=True)

@@ -30,7 +30,10 @@ from rankspace.learners.solvers.geometric.local_metrics import (
     shared_directions,
     unit_of,
 )
-from rankspace.learners.solvers.geometric.metric_weights import logistic_weights, pair_weights
+from rankspace.learners.solvers.geometric.metric_weights import (
+    logistic_weights,
+    pair_weights,
+)
 from rankspace.learners.solvers.geometric.scatter import Scatter
 from rankspace.metrics.feature_scaling import FeatureScaling
 
@@ -58,13 +61,17 @@ class Problem(NamedTuple):
         """How much a higher score of each document would lower the loss."""
         losses, gradient = np.empty(len(self.lists)), np.empty(len(self.Z))
         weights = pair_weights(self.lists, K)
-        pair_losses(scores, self.lists.gains, self.lists.indptr, weights, losses, gradient)
+        pair_losses(
+            scores, self.lists.gains, self.lists.indptr, weights, losses, gradient
+        )
         return -gradient
 
     def loss(self, scores: np.ndarray) -> float:
         losses, gradient = np.empty(len(self.lists)), np.empty(len(self.Z))
         weights = pair_weights(self.lists, K)
-        pair_losses(scores, self.lists.gains, self.lists.indptr, weights, losses, gradient)
+        pair_losses(
+            scores, self.lists.gains, self.lists.indptr, weights, losses, gradient
+        )
         return float(losses.sum())
 
 
@@ -93,11 +100,15 @@ def weighted(problem: Problem, factors: np.ndarray, anchors: np.ndarray) -> Loca
     spread = H.std(axis=0)
     spread[spread == 0] = np.inf
     columns = np.hstack([(H.mean(axis=0) - H) / spread, problem.Z])
-    w = logistic_weights(columns, problem.lists, weight_reg=ALPHA, k=K, positive=0, max_iter=200)
+    w = logistic_weights(
+        columns, problem.lists, weight_reg=ALPHA, k=K, positive=0, max_iter=200
+    )
     return empty._replace(weights=w[:m] / spread, linear=w[m:])
 
 
-def as_it_comes(fold: Fold, problem: Problem, n_metrics: int = 50, seed: int = 0) -> Local:
+def as_it_comes(
+    fold: Fold, problem: Problem, n_metrics: int = 50, seed: int = 0
+) -> Local:
     model = LGMML(n_metrics, random_state=seed)
     model.fit(fold.train.X.astype(np.float64), fold.train.grades, qid=fold.train.qid)
     metric: Any = model.metric_
@@ -133,14 +144,20 @@ def clustered(fold: Fold, problem: Problem) -> Local:
     place = np.arange(len(Z)) - lists.indptr[owner]
     high = np.flatnonzero(place < upper_counts(lists)[owner])
     low = np.flatnonzero(lists.grades == lists.grades[lists.indptr[1:] - 1][owner])
-    cluster = KMeans(min(50, high.size), n_init=1, random_state=0).fit(shared.points[high]).labels_
+    cluster = (
+        KMeans(min(50, high.size), n_init=1, random_state=0)
+        .fit(shared.points[high])
+        .labels_
+    )
     factors, anchors = [], []
     for c in np.unique(cluster):
         members = high[cluster == c]
         near = shared.points[members]
         far = shared.points[low[np.isin(owner[low], owner[members])]]
         factor = local_factor(set_scatter(near, far), shared.pool, RECIPE)
-        unit = unit_of((np.concatenate([near, far]) - near.mean(axis=0)) @ factor.T, False)
+        unit = unit_of(
+            (np.concatenate([near, far]) - near.mean(axis=0)) @ factor.T, False
+        )
         factors.append(factor @ shared.directions / unit)
         anchors.append(Z[members].mean(axis=0))
     return weighted(problem, np.stack(factors), np.stack(anchors))
@@ -167,7 +184,9 @@ def moved_by_warp(fold: Fold, problem: Problem, step: float, rounds: int = 20) -
         for row, sign in ((top, 1.0), (lows[wrong[0]], -1.0)):
             gap = Z[row] - local.anchors
             mapped = np.einsum("mrd,md->mr", factors, gap)
-            slope = local.weights * np.exp(-0.5 * np.sum(mapped**2, axis=1)) * pull * sign
+            slope = (
+                local.weights * np.exp(-0.5 * np.sum(mapped**2, axis=1)) * pull * sign
+            )
             factors -= (slope[:, None] * mapped)[:, :, None] * gap[:, None, :]
     return weighted(problem, factors, local.anchors)
 
@@ -184,7 +203,9 @@ def moved_by_descent(fold: Fold, problem: Problem, steps: int = 10) -> Local:
         factors, w, linear = np.split(theta, [size, size + m])
         factors = factors.reshape(shape)
         offsets = np.einsum("mrd,md->mr", factors, local.anchors)
-        mapped = (Z @ factors.reshape(-1, shape[2]).T).reshape(-1, m, shape[1]) - offsets
+        mapped = (Z @ factors.reshape(-1, shape[2]).T).reshape(
+            -1, m, shape[1]
+        ) - offsets
         near = np.exp(-0.5 * np.sum(mapped**2, axis=2))
         scores = Z @ linear - (1 - near) @ w
         pull = problem.pull(scores)
@@ -195,7 +216,9 @@ def moved_by_descent(fold: Fold, problem: Problem, steps: int = 10) -> Local:
         return problem.loss(scores) + float(decay @ theta**2) / 2, slope + decay * theta
 
     start = np.concatenate([local.factors.ravel(), local.weights, local.linear])
-    found = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": steps}).x
+    found = minimize(
+        objective, start, jac=True, method="L-BFGS-B", options={"maxiter": steps}
+    ).x
     factors, w, linear = np.split(found, [size, size + m])
     return local._replace(factors=factors.reshape(shape), weights=w, linear=linear)
 
@@ -205,7 +228,9 @@ def boosted(fold: Fold, problem: Problem, rounds: int = 50, rate: float = 0.3) -
     Z, rng = problem.Z, np.random.default_rng(0)
     shared = Shared.of(problem)
     points = shared.points
-    linear = logistic_weights(Z, problem.lists, weight_reg=ALPHA, k=K, positive=0, max_iter=200)
+    linear = logistic_weights(
+        Z, problem.lists, weight_reg=ALPHA, k=K, positive=0, max_iter=200
+    )
     scores = Z @ linear
     kept: list[tuple[np.ndarray, np.ndarray, float]] = []
     for _ in range(rounds):
@@ -215,7 +240,9 @@ def boosted(fold: Fold, problem: Problem, rounds: int = 50, rate: float = 0.3) -
         around = points - points[anchor]
         order = np.argsort(np.sum(around**2, axis=1))[: len(Z) // 4]
         near, far = order[pull[order] > 0], order[pull[order] < 0]
-        factor = local_factor(set_scatter(points[near], points[far]), shared.pool, RECIPE)
+        factor = local_factor(
+            set_scatter(points[near], points[far]), shared.pool, RECIPE
+        )
         factor = factor / unit_of(around[order] @ factor.T, False)
         height = -np.expm1(-0.5 * np.sum((around @ factor.T) ** 2, axis=1))
         w = rate * best_weight(problem, scores, height)
@@ -229,7 +256,8 @@ def best_weight(problem: Problem, scores: np.ndarray, height: np.ndarray) -> flo
     """The weight of one more metric that lowers the loss most."""
     decay = ALPHA / 2 * float(height.var())
     found = minimize_scalar(
-        lambda w: problem.loss(scores - w * height) + decay * w * w, options={"maxiter": 20}
+        lambda w: problem.loss(scores - w * height) + decay * w * w,
+        options={"maxiter": 20},
     )
     return float(found.x)
 
@@ -243,7 +271,9 @@ def scorer(make: Callable[..., Local], **options: Any) -> Callable[[Fold], Score
     def fitted(fold: Fold) -> Scorer:
         problem = Problem.of(fold.train)
         local = make(fold, problem, **options)
-        return lambda part: local.scores(problem.scaling.apply(part.X).astype(np.float64))
+        return lambda part: local.scores(
+            problem.scaling.apply(part.X).astype(np.float64)
+        )
 
     return fitted
 
@@ -272,7 +302,10 @@ def trees(distances: bool) -> Callable[[Fold], Scorer]:
             Z = problem.scaling.apply(part.X).astype(np.float64)
             return np.hstack([part.X, local.heights(Z)]) if distances else part.X
 
-        data = [lightgbm.Dataset(columns(part), part.grades, group=part.sizes) for part in fold[:2]]
+        data = [
+            lightgbm.Dataset(columns(part), part.grades, group=part.sizes)
+            for part in fold[:2]
+        ]
         options = {"objective": "lambdarank", "metric": "ndcg", "eval_at": [10], "seed": 0,
                    "num_threads": 1, "verbose": -1, "num_leaves": 15, "learning_rate": 0.05,
                    "min_data_in_leaf": 50, "feature_fraction": 0.3}  # fmt: skip
@@ -295,7 +328,10 @@ TRIALS: list[tuple[str, Callable[[Fold], Scorer]]] = [
     ),
     ("the same by long steps", scorer(moved_by_warp, step=0.02)),
     ("factors and weights moved by 10 steps of L-BFGS", scorer(moved_by_descent)),
-    ("factors and weights moved by 60 steps of L-BFGS", scorer(moved_by_descent, steps=60)),
+    (
+        "factors and weights moved by 60 steps of L-BFGS",
+        scorer(moved_by_descent, steps=60),
+    ),
     ("boosting: 50 metrics, each of what is most wrong so far", scorer(boosted)),
     ("mean of five models of other lists", averaged),
     ("LightGBM on features", trees(False)),

@@ -39,7 +39,9 @@ def classes(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
 class BareRound(RankingLoss):
     """The products and sorts of a round, and nothing else."""
 
-    def bare_step(self, block: np.ndarray, items: np.ndarray, queries: np.ndarray) -> Sums:
+    def bare_step(
+        self, block: np.ndarray, items: np.ndarray, queries: np.ndarray
+    ) -> Sums:
         distances = queries[block] @ items.T
         np.argsort(distances, axis=1)
         return Sums(self.Q[block].T @ (distances @ self.X), np.zeros(len(self.X)), 0.0)
@@ -67,7 +69,9 @@ def round_row(X: np.ndarray, y: np.ndarray, measure: str) -> list[Any]:
     ]
 
 
-def fit_row(name: str, X: np.ndarray, y: np.ndarray, measure: str, C: float) -> list[Any]:
+def fit_row(
+    name: str, X: np.ndarray, y: np.ndarray, measure: str, C: float
+) -> list[Any]:
     inner = 0.0
     solve = PlaneProblem.solve
 
@@ -92,12 +96,26 @@ def fit_row(name: str, X: np.ndarray, y: np.ndarray, measure: str, C: float) -> 
 
 
 def main() -> None:
-    rows = [round_row(*isolet(4991, 170), measure) for measure in ("auc", "map", "ndcg@10")]
+    rows = [
+        round_row(*isolet(4991, 170), measure) for measure in ("auc", "map", "ndcg@10")
+    ]
     rows += [fit_row("IsoLet", *isolet(4991, 170), "auc", 1000.0)]
     rows += [fit_row("IsoLet", *isolet(4991, 170), "map", 1000.0)]
-    rows += [fit_row("classes", *classes(n, 32), "map", 1000.0) for n in (1000, 2000, 4000, 8000)]
-    rows += [fit_row("classes", *classes(2000, d), "map", 1000.0) for d in (16, 64, 128)]
-    header = ["what", "seconds", "over its products and sorts", "rounds", "gap", "inner share"]
+    rows += [
+        fit_row("classes", *classes(n, 32), "map", 1000.0)
+        for n in (1000, 2000, 4000, 8000)
+    ]
+    rows += [
+        fit_row("classes", *classes(2000, d), "map", 1000.0) for d in (16, 64, 128)
+    ]
+    header = [
+        "what",
+        "seconds",
+        "over its products and sorts",
+        "rounds",
+        "gap",
+        "inner share",
+    ]
     publish("MLR: rounds and fits", header, rows)
 
 

@@ -16,7 +16,17 @@ from rankspace._engine.kernels.violations import oracle
 from rankspace.evaluation.measures import parse_measure
 from rankspace.learners.solvers.cutting_plane.ranking_loss import discounts_of
 
-MEASURES = ("auc", "p@10", "knn@10", "map", "mrr", "ndcg@10", "ndcg", "ndcg-mlr@10", "ndcg-mlr")
+MEASURES = (
+    "auc",
+    "p@10",
+    "knn@10",
+    "map",
+    "mrr",
+    "ndcg@10",
+    "ndcg",
+    "ndcg-mlr@10",
+    "ndcg-mlr",
+)
 NAMES = [kernel.py_func.__name__ for kernel in KERNELS]
 
 
@@ -38,7 +48,10 @@ class Problem:
 
     def run(self, measure: str) -> None:
         spec, k = parse_measure(measure)
-        code, discounts = NAMES.index(spec.kernel), discounts_of(spec.kernel, self.scores.shape[1])
+        code, discounts = (
+            NAMES.index(spec.kernel),
+            discounts_of(spec.kernel, self.scores.shape[1]),
+        )
         for pos, neg in zip(self.pos, self.neg, strict=True):
             oracle(code, pos, neg, k, discounts)
 
@@ -52,7 +65,9 @@ def exponent(measure: str, problems: dict[int, Problem]) -> float:
 def main() -> None:
     problem = Problem(1000, 10_000, 500)
     sort = best_seconds(problem.sort, 3)
-    growing = {n: Problem(30, n, n // 20) for n in (1000, 3000, 10_000, 30_000, 100_000)}
+    growing = {
+        n: Problem(30, n, n // 20) for n in (1000, 3000, 10_000, 30_000, 100_000)
+    }
     rows: list[list[Any]] = [["the sort", sort, 1.0, ""]]
     for measure in MEASURES:
         seconds = best_seconds(lambda measure=measure: problem.run(measure), 3)

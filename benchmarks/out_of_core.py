@@ -66,7 +66,9 @@ class Watched:
         done.set()
         thread.join()
         peak = most[0]
-        self.rows.append([name, gigabytes, seconds, round(peak), round(peak - self.start)])
+        self.rows.append(
+            [name, gigabytes, seconds, round(peak), round(peak - self.start)]
+        )
         self.kept.write_text(json.dumps(self.rows))
         print(self.rows[-1], file=sys.stderr, flush=True)
 
@@ -78,7 +80,9 @@ def write_items(path: Path, n: int, centres: np.ndarray) -> None:
     X = np.lib.format.open_memmap(path, "w+", np.float32, (n, D))
     for at in range(0, n, CHUNK):
         part = labels[at : at + CHUNK]
-        X[at : at + CHUNK] = rng.standard_normal((part.size, D), np.float32) + centres[part]
+        X[at : at + CHUNK] = (
+            rng.standard_normal((part.size, D), np.float32) + centres[part]
+        )
     X.flush()
 
 
@@ -110,7 +114,9 @@ class Problem:
     def mlr(self) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model = MLR(batch_size=6, tol=0.1, max_iter=2, max_memory=1024, random_state=0)
+            model = MLR(
+                batch_size=6, tol=0.1, max_iter=2, max_memory=1024, random_state=0
+            )
             model.fit(self.path, self.relevance, queries=self.Q)
 
     def frml(self) -> None:
@@ -124,10 +130,16 @@ class Problem:
         to_npy(load_metric(self.folder / "gmml.safetensors"), self.path, self.mapped)
 
     def search(self) -> None:
-        points = load_metric(self.folder / "gmml.safetensors").transform(self.Q[:SOUGHT])
+        points = load_metric(self.folder / "gmml.safetensors").transform(
+            self.Q[:SOUGHT]
+        )
         ranking = Index(self.mapped).rank(points, 10)
-        share = np.mean(self.labels[ranking.items] == np.repeat(self.query_labels[:SOUGHT], 10))
-        print(f"share of relevant items among the first ten: {share:.3f}", file=sys.stderr)
+        share = np.mean(
+            self.labels[ranking.items] == np.repeat(self.query_labels[:SOUGHT], 10)
+        )
+        print(
+            f"share of relevant items among the first ten: {share:.3f}", file=sys.stderr
+        )
 
 
 def option(name: str, default: Any) -> Any:

@@ -78,12 +78,22 @@ def measure(kind: str, n: int, d: int, sparse: bool) -> None:
     start = time.perf_counter()
     call()
     seconds = best_seconds(call, 3 if time.perf_counter() - start > 5 else 5)
-    print(json.dumps([seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000]))
+    print(
+        json.dumps([seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000])
+    )
 
 
 def apart(kind: str, n: int, d: int, sparse: bool) -> tuple[float, float]:
     """The same in a process of its own."""
-    command = [sys.executable, __file__, "--one", kind, str(n), str(d), str(int(sparse))]
+    command = [
+        sys.executable,
+        __file__,
+        "--one",
+        kind,
+        str(n),
+        str(d),
+        str(int(sparse)),
+    ]
     found = subprocess.run(command, capture_output=True, text=True, check=True)
     seconds, peak = json.loads(found.stdout.splitlines()[-1])
     return seconds, peak
@@ -95,7 +105,16 @@ def row(n: int, d: int, *, rival: bool, sparse: bool = False) -> list[Any]:
     theirs = apart("nca", n, d, sparse) if rival else ("", "")
     ratio = theirs[0] / seconds if rival else ""
     over = seconds / least_seconds
-    return [n, d, seconds, theirs[0], ratio, over, round(peak), round(theirs[1]) if rival else ""]
+    return [
+        n,
+        d,
+        seconds,
+        theirs[0],
+        ratio,
+        over,
+        round(peak),
+        round(theirs[1]) if rival else "",
+    ]
 
 
 def main() -> None:

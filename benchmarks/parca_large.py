@@ -45,7 +45,9 @@ def prepare(folder: Path, name: str) -> None:
     random = np.random.default_rng(0)
     train, test = random.permutation(data.splits["train"]), data.splits["test"][:2000]
     for part, rows in (("train", train), ("test", test)):
-        np.save(folder / f"{name}-{part}-X.npy", (data.X[rows] / 255).astype(np.float32))
+        np.save(
+            folder / f"{name}-{part}-X.npy", (data.X[rows] / 255).astype(np.float32)
+        )
         np.save(folder / f"{name}-{part}-y.npy", np.asarray(data.labels)[rows])
 
 
@@ -57,7 +59,9 @@ def measure(folder: Path, name: str, n: int, solver: str, batch_size: int) -> No
     )
     X, y = np.array(X[:n]), np.array(y[:n])
     start = time.process_time()
-    model = PARCA(reg=RIDGE, solver=solver, batch_size=batch_size, random_state=0).fit(X, y)
+    model = PARCA(reg=RIDGE, solver=solver, batch_size=batch_size, random_state=0).fit(
+        X, y
+    )
     seconds = time.process_time() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
     relevance = Relevance.from_labels(y, query_labels=wanted)
@@ -110,7 +114,15 @@ def main() -> None:
             return row(Path(home), name, *how)
 
         rows = [kept.get(" ".join(map(str, run)), partial(made, *run)) for run in RUNS]
-    header = ["data", "n", "steps over", "seconds", "peak, MB", "loss", "held-out ranking error"]
+    header = [
+        "data",
+        "n",
+        "steps over",
+        "seconds",
+        "peak, MB",
+        "loss",
+        "held-out ranking error",
+    ]
     publish("PARCA: stochastic steps against all pairs", header, rows)
 
 

@@ -34,7 +34,9 @@ print(int(peak.split()[1]) / 1024)
 def peak_memory() -> float:
     """Largest resident memory in MiB of a process that makes the data and searches it."""
     command = [sys.executable, "-c", PEAK]
-    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    return float(
+        subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    )
 
 
 def main() -> None:

@@ -32,7 +32,9 @@ def topics(
     centres = rng.standard_normal((n_topics, n_hidden), dtype=np.float32)
 
     def draw(topic: np.ndarray) -> np.ndarray:
-        own = centres[topic] + 0.3 * rng.standard_normal((topic.size, n_hidden), dtype=np.float32)
+        own = centres[topic] + 0.3 * rng.standard_normal(
+            (topic.size, n_hidden), dtype=np.float32
+        )
         rest = rng.standard_normal((topic.size, d - n_hidden), dtype=np.float32)
         points = np.hstack([own, rest]) @ basis.T
         return points / np.linalg.norm(points, axis=1, keepdims=True)
@@ -50,7 +52,9 @@ def nearest(
     rng = np.random.default_rng(seed)
     X, Q = (
         points / np.linalg.norm(points, axis=1, keepdims=True)
-        for points in (rng.standard_normal((size, d)).astype(np.float32) for size in (n, n_queries))
+        for points in (
+            rng.standard_normal((size, d)).astype(np.float32) for size in (n, n_queries)
+        )
     )
     basis = np.linalg.qr(rng.standard_normal((d, n_strong)))[0]
     hidden = LinearMetric((np.eye(d) + 2 * basis @ basis.T).astype(np.float32))
@@ -73,10 +77,20 @@ def large_row() -> list[Any]:
     print(tuned, flush=True)
     identity = LinearMetric(np.eye(768, dtype=np.float32))
     raw, found, best = (
-        score(X, metric, Q[2000:], judged) for metric in (identity, tuned.metric, hidden)
+        score(X, metric, Q[2000:], judged)
+        for metric in (identity, tuned.metric, hidden)
     )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    return ["planted", raw, found, best, (found - raw) / (best - raw), seconds, peak, ""]
+    return [
+        "planted",
+        raw,
+        found,
+        best,
+        (found - raw) / (best - raw),
+        seconds,
+        peak,
+        "",
+    ]
 
 
 def permuted_row(n_sets: int) -> list[Any]:

@@ -27,7 +27,9 @@ def drawn(name: str, n: int, seed: int) -> Split:
     """Some training queries to learn from, and others to judge."""
     data = open_dataset(name)
     assert data.relevance is not None
-    X, queries = (np.asarray(points, dtype=np.float32) for points in (data.X, data.queries))
+    X, queries = (
+        np.asarray(points, dtype=np.float32) for points in (data.X, data.queries)
+    )
     pool = data.splits["train"][data.relevance.trainable[data.splits["train"]]]
     order = np.random.default_rng(seed).permutation(pool)
     train, test = np.sort(order[:n]), np.sort(order[n : n + 500])
@@ -38,7 +40,9 @@ def gains(split: Split, seed: int) -> tuple[np.ndarray, bool]:
     """Of tune and of each map: the gain of all held-out queries, and of those with new items."""
     tuned = tune(split.X, split.relevance, queries=split.queries, random_state=seed)
     maps = [ListwiseMap(sides=side, gain="linear") for side in SIDES]
-    fitted = [model.fit(split.X, split.relevance, queries=split.queries) for model in maps]
+    fitted = [
+        model.fit(split.X, split.relevance, queries=split.queries) for model in maps
+    ]
     new = ~seen_queries([split], [np.arange(len(split.points))], len(split.points))
     values = [
         evaluate(Index(split.X, metric).rank(split.points, 10), split.judged, MEASURE)

@@ -25,7 +25,9 @@ def section(path: Path) -> str:
     header = list(result["results"][0])
     rows = [list(row.values()) for row in result["results"]]
     where = result["machine"]
-    versions = ", ".join(f"{name} {number}" for name, number in where["versions"].items())
+    versions = ", ".join(
+        f"{name} {number}" for name, number in where["versions"].items()
+    )
     return "\n".join(
         [
             f"\n## {result['title']}\n",

@@ -18,7 +18,9 @@ from rankspace import Index, LinearMetric, Relevance, evaluate
 from rankspace.datasets import load_digits
 
 digits = load_digits()
-X, Q, y, wanted = train_test_split(digits.X, digits.labels, test_size=0.5, random_state=0)
+X, Q, y, wanted = train_test_split(
+    digits.X, digits.labels, test_size=0.5, random_state=0
+)
 relevance = Relevance.from_labels(y, query_labels=wanted)
 
 # %%
@@ -28,7 +30,10 @@ learners = {
     "LDA": LinearDiscriminantAnalysis(),
     "NCA": NeighborhoodComponentsAnalysis(max_iter=20, random_state=0),
 }
-metrics = {name: LinearMetric.from_transformer(step.fit(X, y)) for name, step in learners.items()}
+metrics = {
+    name: LinearMetric.from_transformer(step.fit(X, y))
+    for name, step in learners.items()
+}
 metrics = {"Euclidean": LinearMetric.identity(X.shape[1])} | metrics
 reports = {
     name: evaluate(Index(X, metric).rank(Q), relevance, "map p@10")

@@ -15,7 +15,9 @@ from rankspace.datasets import load_digits, load_wdbc
 from rankspace.display import PixelClustersDisplay, TopicsDisplay
 
 digits = load_digits()
-model = LogisticPARCA(4, beta=0.3, random_state=0).fit(digits.X[::4], digits.labels[::4])
+model = LogisticPARCA(4, beta=0.3, random_state=0).fit(
+    digits.X[::4], digits.labels[::4]
+)
 PixelClustersDisplay.from_estimator(model, (8, 8))
 plt.show()
 

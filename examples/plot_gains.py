@@ -23,7 +23,9 @@ relevance = Relevance.from_labels(y, query_labels=wanted)
 scaled = StandardScaler().fit(X)
 learned = make_pipeline(StandardScaler(), LinearDiscriminantAnalysis()).fit(X, y)
 before, after = (
-    evaluate(Index(X, LinearMetric.from_transformer(step)).rank(Q), relevance, "map p@10")
+    evaluate(
+        Index(X, LinearMetric.from_transformer(step)).rank(Q), relevance, "map p@10"
+    )
     for step in (scaled, learned)
 )
 print(compare(before, after))

@@ -18,10 +18,14 @@ from rankspace.datasets import load_digits
 from rankspace.display import GainsDisplay, LearningCurveDisplay, SpaceDisplay
 
 digits = load_digits()
-X, Q, y, wanted = train_test_split(digits.X, digits.labels, train_size=0.2, random_state=0)
+X, Q, y, wanted = train_test_split(
+    digits.X, digits.labels, train_size=0.2, random_state=0
+)
 models = {
     "PCA": PCA(2).fit(X),
-    "LDA": LinearDiscriminantAnalysis(solver="eigen", shrinkage=0.1, n_components=2).fit(X, y),
+    "LDA": LinearDiscriminantAnalysis(
+        solver="eigen", shrinkage=0.1, n_components=2
+    ).fit(X, y),
     "PARCA": PARCA(random_state=0).fit(X, y),
 }
 SpaceDisplay.from_metrics(models, X, y, Q, wanted)
@@ -31,7 +35,9 @@ plt.show()
 # What each held-out digit gains over PCA.
 relevance = Relevance.from_labels(y, query_labels=wanted)
 metrics = (LinearMetric(models["PCA"].components_), models["PARCA"].metric_)
-reports = [evaluate(metric.rank(Q, X), relevance, "ranking-error") for metric in metrics]
+reports = [
+    evaluate(metric.rank(Q, X), relevance, "ranking-error") for metric in metrics
+]
 GainsDisplay.from_reports(*reports)
 plt.show()
 
@@ -46,7 +52,10 @@ for ratio in ratios:
         )
         relevance = Relevance.from_labels(y, query_labels=wanted)
         learned = PARCA(reg=0.003, random_state=0).fit(X, y).metric_
-        for name, metric in (("PCA", LinearMetric(PCA(2).fit(X).components_)), ("PARCA", learned)):
+        for name, metric in (
+            ("PCA", LinearMetric(PCA(2).fit(X).components_)),
+            ("PARCA", learned),
+        ):
             report = evaluate(metric.rank(Q, X), relevance, "ranking-error")
             rows[name].append(report.means["ranking-error"])
     for name, values in rows.items():

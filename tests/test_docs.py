@@ -32,7 +32,10 @@ def public_objects():
                 yield pytest.param(found, id=name)
                 methods = inspect.getmembers(found, inspect.isfunction)
                 for method, function in methods if inspect.isclass(found) else ():
-                    if not method.startswith("_") and "rankspace" in function.__module__:
+                    if (
+                        not method.startswith("_")
+                        and "rankspace" in function.__module__
+                    ):
                         yield pytest.param(function, id=f"{name}.{method}")
 
 
@@ -41,7 +44,9 @@ def documented_parameters(text):
     section = re.search(r"Parameters\n-+\n(.*?)(\n\n[A-Z]\w+\n-+\n|\Z)", text, re.S)
     if not section:
         return []
-    lines = [line for line in section[1].splitlines() if line and not line.startswith(" ")]
+    lines = [
+        line for line in section[1].splitlines() if line and not line.startswith(" ")
+    ]
     return [n.strip() for line in lines for n in line.split(" : ")[0].split(",")]
 
 

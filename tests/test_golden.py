@@ -39,7 +39,9 @@ GOLDEN = Path(__file__).parent / "golden" / "golden.npz"
 def linear_learners():
     iris, species = load_iris(return_X_y=True)
     digits, classes = load_digits(return_X_y=True)
-    digits = digits[:300] + np.arange(64) % 3  # no feature is constant by rounding alone
+    digits = (
+        digits[:300] + np.arange(64) % 3
+    )  # no feature is constant by rounding alone
     wine, cultivar = load_wine(return_X_y=True)
     return {
         "mlr": MLR(C=100.0, measure="ndcg").fit(scale(wine), cultivar),
@@ -58,7 +60,9 @@ def linear_learners():
 def candidate_lists():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 6))
-    grades = np.digitize(X @ [2.0, 1.0, 0.5, 0.0, 0.0, 0.0] + rng.normal(size=400), [0.5, 2.0])
+    grades = np.digitize(
+        X @ [2.0, 1.0, 0.5, 0.0, 0.0, 0.0] + rng.normal(size=400), [0.5, 2.0]
+    )
     return X, grades, np.repeat(np.arange(20), 20)
 
 
@@ -97,7 +101,9 @@ def compute(folder):
         return arrays(folder)
 
 
-@pytest.mark.skipif(os.environ.get("RANKSPACE_GOLDEN") == "skip", reason="another set of packages")
+@pytest.mark.skipif(
+    os.environ.get("RANKSPACE_GOLDEN") == "skip", reason="another set of packages"
+)
 def test_golden_numbers(tmp_path):
     found = compute(tmp_path)
     with np.load(GOLDEN) as expected:

@@ -63,12 +63,18 @@ def test_rooms_import_from_rooms_below(module):
 
 
 def test_no_module_imports_itself_by_way_of_others():
-    graph = {module: set(imported_modules(module)) - {"", module} for module in FILES if module}
+    graph = {
+        module: set(imported_modules(module)) - {"", module}
+        for module in FILES
+        if module
+    }
     tuple(TopologicalSorter(graph).static_order())
 
 
 def run(code):
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     return found.stdout.split()
 
 
@@ -92,7 +98,9 @@ def test_numba_is_loaded_by_the_first_evaluation_only():
 
 
 def test_public_names_are_sorted_and_exist():
-    assert rankspace.__all__ == sorted(rankspace.__all__, key=lambda n: (not n.isupper(), n))
+    assert rankspace.__all__ == sorted(
+        rankspace.__all__, key=lambda n: (not n.isupper(), n)
+    )
     for name in rankspace.__all__:
         assert getattr(rankspace, name) is not None
     assert set(rankspace.__all__) <= set(dir(rankspace))

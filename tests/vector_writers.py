@@ -10,11 +10,15 @@ def write_vectors(path, vectors, names=None):
     if path.suffix == ".npy":
         np.save(path, vectors)
     elif path.suffix == ".npz":
-        np.savez(path, vectors=vectors, **({} if names is None else {"ids": np.array(names)}))
+        np.savez(
+            path, vectors=vectors, **({} if names is None else {"ids": np.array(names)})
+        )
     elif path.suffix == ".safetensors":
         safetensors.numpy.save_file({"embedding": np.ascontiguousarray(vectors)}, path)
     else:
-        write_table(path, {**({} if names is None else {"_id": names}), "v": list(vectors)})
+        write_table(
+            path, {**({} if names is None else {"_id": names}), "v": list(vectors)}
+        )
 
 
 def write_table(path, columns):

@@ -37,7 +37,13 @@ if TYPE_CHECKING:
         LogisticPARCA,
         RobustMLR,
     )
-    from .metrics import AsymmetricMetric, BilinearMetric, LinearMetric, LocalMetric, load_metric
+    from .metrics import (
+        AsymmetricMetric,
+        BilinearMetric,
+        LinearMetric,
+        LocalMetric,
+        load_metric,
+    )
     from .relevance import Relevance
     from .search import Index, Ranking
     from .tuning import Tuned, tune

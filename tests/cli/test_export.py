@@ -35,7 +35,9 @@ def expected(files):
 @pytest.mark.parametrize("index", ["exact", "hnsw", "ivf"])
 def test_to_faiss(files, capsys, index):
     faiss = pytest.importorskip("faiss")
-    text = answer(capsys, "--to", "faiss", "--vectors", "X.npy", "--output", "i", "--index", index)
+    text = answer(
+        capsys, "--to", "faiss", "--vectors", "X.npy", "--output", "i", "--index", index
+    )
     assert "search: faiss.read_index('i')" in text
     found = faiss.read_index("i").search(files[1][:20], K)[1]
     shared = [len({*a} & {*b}) for a, b in zip(found, expected(files), strict=True)]
@@ -45,10 +47,14 @@ def test_to_faiss(files, capsys, index):
 def test_to_npy_and_frozen(files, capsys):
     metric, X = files
     found = json.loads(
-        answer(capsys, "--to", "npy", "--vectors", "X.npy", "--output", "x.npy", "--json")
+        answer(
+            capsys, "--to", "npy", "--vectors", "X.npy", "--output", "x.npy", "--json"
+        )
     )
     assert found == {"to": "npy", "output": "x.npy", "search": "Euclidean distance"}
-    np.testing.assert_allclose(np.load("x.npy"), metric.transform(X), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        np.load("x.npy"), metric.transform(X), rtol=1e-4, atol=1e-5
+    )
     answer(capsys, "--to", "frozen", "--vectors", "X.npy", "--output", "frozen.npy")
     asked = load_metric("frozen.queries.safetensors")
     ranking = Index(np.load("frozen.npy"), asked).rank(X[:20], K)
@@ -62,7 +68,16 @@ def test_to_onnx(capsys):
 
 
 def test_to_pgvector_as_a_script(tmp_path, capsys):
-    words = ("--to", "pgvector", "--vectors", "X.npy", "--ids", "ids", "--table", "docs")
+    words = (
+        "--to",
+        "pgvector",
+        "--vectors",
+        "X.npy",
+        "--ids",
+        "ids",
+        "--table",
+        "docs",
+    )
     text = answer(capsys, *words, "--index", "hnsw", "--output", "docs.sql")
     assert 'SELECT id FROM "docs" ORDER BY embedding <-> $1::vector LIMIT $2' in text
     script = (tmp_path / "docs.sql").read_text()
@@ -74,7 +89,16 @@ def test_to_qdrant_in_a_folder(files, capsys):
     qdrant = pytest.importorskip("qdrant_client")
     metric, X = files
     np.save("few.npy", X[:12])
-    words = ("--to", "qdrant", "--vectors", "few.npy", "--output", "store", "--table", "docs")
+    words = (
+        "--to",
+        "qdrant",
+        "--vectors",
+        "few.npy",
+        "--output",
+        "store",
+        "--table",
+        "docs",
+    )
     answer(capsys, *words)
     assert cli.main(["export", "m", *words]) == 2
     assert "docs exists. Pass replace=True" in capsys.readouterr().err

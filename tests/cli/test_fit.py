@@ -46,7 +46,18 @@ def collection(rng):
 
 
 def test_fit_a_data_set(capsys):
-    words = ("fit", "wine", "--method", "mlr", "-C", "50", "--measure", "auc", "--output", "m")
+    words = (
+        "fit",
+        "wine",
+        "--method",
+        "mlr",
+        "-C",
+        "50",
+        "--measure",
+        "auc",
+        "--output",
+        "m",
+    )
     assert "fitted MLR on 178 items of 13 features" in answer(capsys, *words)
     wine = load_wine()
     expected = MLR(50, measure="auc", random_state=0).fit(wine.X, wine.labels).metric_
@@ -64,13 +75,24 @@ def test_fit_passes_any_parameter(capsys):
     assert found["method"] == "FRML"
     assert found["parameters"]["n_triplets"] == 2000
     wine = load_wine()
-    model = FRML(2, n_triplets=2000, init="random", random_state=3).fit(wine.X, wine.labels)
+    model = FRML(2, n_triplets=2000, init="random", random_state=3).fit(
+        wine.X, wine.labels
+    )
     np.testing.assert_allclose(load_metric("m").components, model.components_)
 
 
 @pytest.mark.parametrize("named", [True, False])
 def test_fit_vectors_and_judgments(collection, capsys, named):
-    words = ["fit", "X.npy", "--queries", "Q.npy", "--method", "listwise", "--output", "m"]
+    words = [
+        "fit",
+        "X.npy",
+        "--queries",
+        "Q.npy",
+        "--method",
+        "listwise",
+        "--output",
+        "m",
+    ]
     words += ["--set", "reg=0.003"]
     if named:
         words += ["--qrels", "named", "--ids", "ids", "--query-ids", "query-ids"]
@@ -88,8 +110,19 @@ def test_fit_vectors_and_judgments(collection, capsys, named):
 def test_fit_may_drop_judgments_of_unknown_items(collection, capsys):
     with open("qrels", "a") as rows:
         rows.write("0 0 1000 1\n")
-    words = ("fit", "X.npy", "--queries", "Q.npy", "--qrels", "qrels", "--method", "listwise")
-    assert "qrels must name known item ids: got '1000'" in refusal(capsys, *words, "--output", "m")
+    words = (
+        "fit",
+        "X.npy",
+        "--queries",
+        "Q.npy",
+        "--qrels",
+        "qrels",
+        "--method",
+        "listwise",
+    )
+    assert "qrels must name known item ids: got '1000'" in refusal(
+        capsys, *words, "--output", "m"
+    )
     answer(capsys, *words, "--unknown", "drop", "--output", "m")
 
 
@@ -108,14 +141,32 @@ def test_fit_vectors_and_labels(wine, capsys, form):
     np.save("y.npy", y)
     with open("y.txt", "w") as lines:
         lines.writelines(f"class {label}\n" for label in y)
-    answer(capsys, "fit", "X.npy", "--labels", f"y.{form}", "--method", "listwise", "--output", "m")
+    answer(
+        capsys,
+        "fit",
+        "X.npy",
+        "--labels",
+        f"y.{form}",
+        "--method",
+        "listwise",
+        "--output",
+        "m",
+    )
     expected = ListwiseMap().fit(X, y).metric_
     np.testing.assert_allclose(load_metric("m").components, expected.components)
 
 
 def test_fit_tells_the_warnings_of_a_learner(capsys):
     text = answer(
-        capsys, "fit", "wine", "--method", "listwise", "--set", "max_iter=1", "--output", "m"
+        capsys,
+        "fit",
+        "wine",
+        "--method",
+        "listwise",
+        "--set",
+        "max_iter=1",
+        "--output",
+        "m",
     )
     assert "note: ListwiseMap stopped after 1 steps" in text
 
@@ -124,8 +175,14 @@ def test_fit_tells_the_warnings_of_a_learner(capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["wine", "--method", "magic"], "--method must be one of euclidean, frml, gmml, "),
-        (["wine", "--method", "lmnn", "-C", "1"], "LMNN has no parameter 'C': it has max_iter"),
+        (
+            ["wine", "--method", "magic"],
+            "--method must be one of euclidean, frml, gmml, ",
+        ),
+        (
+            ["wine", "--method", "lmnn", "-C", "1"],
+            "LMNN has no parameter 'C': it has max_iter",
+        ),
         (["wine", "--set", "x"], "--set must be OPTION=VALUE"),
         (["wine", "--qrels", "q"], "--qrels goes with a file of vectors"),
         (["wine", "--split", "train"], "--split must be one of wine, which has none"),
@@ -154,7 +211,17 @@ def test_transform_in_blocks(rng, capsys, side):
     metric.save("m")
     X = rng.normal(size=(100, 5))
     np.save("X.npy", X)
-    words = ("transform", "m", "X.npy", "--side", side, "--block-size", "7", "--output", "out.npy")
+    words = (
+        "transform",
+        "m",
+        "X.npy",
+        "--side",
+        side,
+        "--block-size",
+        "7",
+        "--output",
+        "out.npy",
+    )
     assert "mapped 100 vectors to 3 components: wrote out.npy" in answer(capsys, *words)
     expected = metric.embed_items(X) if side == "items" else metric.embed_queries(X)
     np.testing.assert_allclose(np.load("out.npy"), expected)
@@ -168,8 +235,12 @@ def test_transform_refuses_and_keeps_what_was_there(capsys):
     with open("out.npy", "w") as old:
         old.write("old")
     words = ("--block-size", "10", "--output", "out.npy")
-    assert "X.npy must hold finite" in refusal(capsys, "transform", "m", "X.npy", *words)
-    assert "wide.npy must have 3 features" in refusal(capsys, "transform", "m", "wide.npy", *words)
+    assert "X.npy must hold finite" in refusal(
+        capsys, "transform", "m", "X.npy", *words
+    )
+    assert "wide.npy must have 3 features" in refusal(
+        capsys, "transform", "m", "wide.npy", *words
+    )
     assert "no such file" in refusal(capsys, "transform", "m", "none.npy", *words)
     with open("out.npy") as old:
         assert old.read() == "old"
@@ -188,7 +259,9 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="memory is measured as Linux reports it")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="memory is measured as Linux reports it"
+)
 def test_transform_holds_a_block_of_a_large_file():
     # Zeros that are never written take no room on the disk.
     np.lib.format.open_memmap("large.npy", "w+", np.float32, (800_000, 64)).flush()

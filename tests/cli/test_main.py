@@ -50,7 +50,9 @@ def test_evaluate(capsys):
     table = answer(capsys, "evaluate", "run", "qrels", "--measures", "map p@1")
     assert "map      0.7500" in table
     assert "p@1      0.5000" in table
-    found = json.loads(answer(capsys, "evaluate", "run", "qrels", "--measures", "mrr", "--json"))
+    found = json.loads(
+        answer(capsys, "evaluate", "run", "qrels", "--measures", "mrr", "--json")
+    )
     assert found["measures"]["mrr"]["per_query"] == [1.0, 0.5]
 
 
@@ -66,14 +68,25 @@ def test_rules_of_judging(capsys):
 @pytest.mark.usefixtures("files")
 def test_queries_without_a_list_are_counted(capsys):
     Path("short").write_text(RUN.splitlines()[0] + "\n")
-    assert "1 of 2 judged queries have no list" in answer(capsys, "evaluate", "short", "qrels")
+    assert "1 of 2 judged queries have no list" in answer(
+        capsys, "evaluate", "short", "qrels"
+    )
 
 
 def test_evaluate_writes_files(files, capsys):
     answer(capsys, "evaluate", "run", "qrels", "--output", "report.md")
     assert (files / "report.md").read_text().startswith("| measure | mean |")
     (files / "report.txt").write_text("old")
-    refusal(capsys, "evaluate", "run", "qrels", "--measures", "nonsense", "--output", "report.txt")
+    refusal(
+        capsys,
+        "evaluate",
+        "run",
+        "qrels",
+        "--measures",
+        "nonsense",
+        "--output",
+        "report.txt",
+    )
     assert (files / "report.txt").read_text() == "old"
 
 
@@ -97,15 +110,34 @@ def test_rank_then_evaluate_a_data_set(files, capsys):
 
 
 def test_rank_vectors_by_a_saved_metric(files, capsys):
-    np.save("corpus.npy", np.array([[0.0, 5.0], [1.0, 0.0], [3.0, 0.0]], dtype=np.float16))
+    np.save(
+        "corpus.npy", np.array([[0.0, 5.0], [1.0, 0.0], [3.0, 0.0]], dtype=np.float16)
+    )
     np.save("queries.npy", np.array([[0.1, 0.0]]))
     LinearMetric([[1.0, 0.0]]).save("metric.safetensors")
-    words = ("rank", "corpus.npy", "--queries", "queries.npy", "-k", "2", "--output", "out")
+    words = (
+        "rank",
+        "corpus.npy",
+        "--queries",
+        "queries.npy",
+        "-k",
+        "2",
+        "--output",
+        "out",
+    )
     answer(capsys, *words)
-    assert [line.split()[2] for line in (files / "out").read_text().splitlines()] == ["1", "2"]
-    found = json.loads(answer(capsys, *words, "--metric", "metric.safetensors", "--json"))
+    assert [line.split()[2] for line in (files / "out").read_text().splitlines()] == [
+        "1",
+        "2",
+    ]
+    found = json.loads(
+        answer(capsys, *words, "--metric", "metric.safetensors", "--json")
+    )
     assert found == {"n_queries": 1, "n_items": 3, "output": "out"}
-    assert [line.split()[2] for line in (files / "out").read_text().splitlines()] == ["0", "1"]
+    assert [line.split()[2] for line in (files / "out").read_text().splitlines()] == [
+        "0",
+        "1",
+    ]
 
 
 def test_rank_a_folder_in_the_form_of_beir(files, capsys):
@@ -115,7 +147,9 @@ def test_rank_a_folder_in_the_form_of_beir(files, capsys):
     queries = [{"_id": "q1", "text": "one"}, {"_id": "q2", "text": "two"}]
     for name, lines in {"corpus": corpus, "queries": queries}.items():
         (folder / f"{name}.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq2\td0\t1\n")
+    (folder / "qrels" / "test.tsv").write_text(
+        "query-id\tcorpus-id\tscore\nq2\td0\t1\n"
+    )
     np.save(folder / "corpus.npy", np.array([[0.0], [1.0], [2.0]]))
     np.save(folder / "queries.npy", np.array([[2.0], [0.4]]))
     answer(capsys, "rank", "beir", "--split", "test", "--output", "run.trec")
@@ -142,7 +176,16 @@ def test_demo_prints_tables_and_writes_a_page(files, capsys, monkeypatch):
 
 def test_report_writes_a_page_with_texts(files, capsys):
     make_beir(files / "beir")
-    words = ("report", "run", "better", "beir", "--measures", "map", "--output", "page.html")
+    words = (
+        "report",
+        "run",
+        "better",
+        "beir",
+        "--measures",
+        "map",
+        "--output",
+        "page.html",
+    )
     text = answer(capsys, *words)
     assert text.rstrip().endswith("wrote page.html")
     page = (files / "page.html").read_text()
@@ -174,7 +217,9 @@ def test_every_listed_data_set_can_be_named():
     from rankspace import datasets
 
     for row in datasets.list_datasets():
-        assert hasattr(datasets, f"load_{row.name}") or hasattr(datasets, f"fetch_{row.name}")
+        assert hasattr(datasets, f"load_{row.name}") or hasattr(
+            datasets, f"fetch_{row.name}"
+        )
 
 
 @pytest.mark.usefixtures("files")
@@ -182,19 +227,46 @@ def test_every_listed_data_set_can_be_named():
     ("words", "message"),
     [
         (["evaluate", "nowhere", "qrels"], "nowhere: no such file or directory"),
-        (["evaluate", "run", "qrels", "--measures", "map@"], "measure must be one of auc,"),
-        (["evaluate", "run", "qrels", "--measures", "p"], "'p' needs a cut-off: write p@10"),
-        (["evaluate", "run", "qrels", "--measures", "auc"], "auc needs lists of all judged items"),
-        (["evaluate", "run", "nothing"], "there is no file, folder or data set 'nothing'"),
+        (
+            ["evaluate", "run", "qrels", "--measures", "map@"],
+            "measure must be one of auc,",
+        ),
+        (
+            ["evaluate", "run", "qrels", "--measures", "p"],
+            "'p' needs a cut-off: write p@10",
+        ),
+        (
+            ["evaluate", "run", "qrels", "--measures", "auc"],
+            "auc needs lists of all judged items",
+        ),
+        (
+            ["evaluate", "run", "nothing"],
+            "there is no file, folder or data set 'nothing'",
+        ),
         (["evaluate", "qrels", "qrels"], "qrels, line 1"),
         (["evaluate", "run", "wine"], "id in common"),
-        (["evaluate", "run", "qrels", "--output", "x.pdf"], "must end in one of .json, .md"),
-        (["rank", "wine", "--output", "x", "-k", "-1"], "length must not be negative: got -1"),
+        (
+            ["evaluate", "run", "qrels", "--output", "x.pdf"],
+            "must end in one of .json, .md",
+        ),
+        (
+            ["rank", "wine", "--output", "x", "-k", "-1"],
+            "length must not be negative: got -1",
+        ),
         (["rank", "wine", "--output", "no/where"], "does not exist: create it first"),
         (["rank", "wine", "--output", "x", "--metric", "run"], "no metric file"),
-        (["rank", "wine", "--output", "x", "--queries", "q.npy"], "--queries goes with a corpus"),
-        (["rank", "wine", "--output", "x", "--split", "test"], "wine, which has none: got 'test'"),
-        (["rank", "x.npy", "--output", "x", "--split", "test"], "goes with a folder or a data set"),
+        (
+            ["rank", "wine", "--output", "x", "--queries", "q.npy"],
+            "--queries goes with a corpus",
+        ),
+        (
+            ["rank", "wine", "--output", "x", "--split", "test"],
+            "wine, which has none: got 'test'",
+        ),
+        (
+            ["rank", "x.npy", "--output", "x", "--split", "test"],
+            "goes with a folder or a data set",
+        ),
         (["rank", "text.npy", "--output", "x"], "text.npy must be a .npy file"),
         (["rank", "nan.npy", "--output", "x"], "nan.npy must hold finite numbers"),
         (["rank", "line.npy", "--output", "x"], "line.npy must hold a matrix"),
@@ -202,7 +274,10 @@ def test_every_listed_data_set_can_be_named():
         (["rank", "pickle.npy", "--output", "x"], "pickle.npy must be a .npy file"),
         (["evaluate", "run", "qrels", "--split", "test"], "a qrels file has no splits"),
         (["demo", "--output", "."], "--output must name a file: got the folder ."),
-        (["rank", "twenty", "--output", "x"], "there is no file, folder or data set 'twenty'"),
+        (
+            ["rank", "twenty", "--output", "x"],
+            "there is no file, folder or data set 'twenty'",
+        ),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_code_2(capsys, words, message):
@@ -241,13 +316,17 @@ def test_help_teaches_by_an_example(verb, capsys):
 
 def test_the_installed_command_answers():
     command = Path(sys.executable).with_name("rankspace")
-    found = subprocess.run([command, "--version"], capture_output=True, text=True, check=True)
+    found = subprocess.run(
+        [command, "--version"], capture_output=True, text=True, check=True
+    )
     assert found.stdout.startswith("rankspace 0.")
 
 
 def test_a_reader_that_stops_early_is_no_error():
     command = [Path(sys.executable).with_name("rankspace"), "datasets"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait() == 0

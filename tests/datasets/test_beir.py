@@ -24,14 +24,18 @@ def folder(tmp_path):
     (folder / "qrels").mkdir(parents=True)
     write_records(folder / "corpus.jsonl", DOCUMENTS)
     write_records(folder / "queries.jsonl", QUERIES)
-    (folder / "qrels" / "train.tsv").write_text(HEADER + "q4\td1\t2\nq1\td2\t1\nq1\t3\t0\n")
+    (folder / "qrels" / "train.tsv").write_text(
+        HEADER + "q4\td1\t2\nq1\td2\t1\nq1\t3\t0\n"
+    )
     (folder / "qrels" / "test.tsv").write_text(HEADER + "q3\t3\t1\n")
     return folder
 
 
 def write_records(path, records):
     text = "".join(json.dumps(record) + "\n" for record in records)
-    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
+    path.write_bytes(
+        gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode()
+    )
 
 
 def add_vectors(folder, corpus=(3, 4), queries=(4, 4), dtype=np.float16):
@@ -50,7 +54,10 @@ def test_texts_and_judgments(folder):
     assert dataset.relevance.query_ids.tolist() == ["q1", "q3", "q4"]
     assert dataset.relevance.item_ids.tolist() == ["d1", "d2", "3"]
     assert [dataset.relevance.relevant(q).tolist() for q in range(3)] == [[1], [2], [0]]
-    assert {k: v.tolist() for k, v in dataset.splits.items()} == {"test": [1], "train": [0, 2]}
+    assert {k: v.tolist() for k, v in dataset.splits.items()} == {
+        "test": [1],
+        "train": [0, 2],
+    }
 
 
 def test_part_keeps_all_documents(folder):
@@ -103,9 +110,13 @@ def test_double_precision_stays(folder):
 def test_choice_of_embeddings(folder):
     add_vectors(folder)
     np.save(folder / "corpus_large.npy", np.ones((3, 4)))
-    with pytest.raises(ValueError, match=r"got corpus_large.npy, corpus_small.npy, queries_small"):
+    with pytest.raises(
+        ValueError, match=r"got corpus_large.npy, corpus_small.npy, queries_small"
+    ):
         read_beir(folder)
-    dataset = read_beir(folder, embeddings=("corpus_large.npy", folder / "queries_small.npy"))
+    dataset = read_beir(
+        folder, embeddings=("corpus_large.npy", folder / "queries_small.npy")
+    )
     assert dataset.X.sum() == 12
 
 
@@ -121,8 +132,14 @@ def test_embeddings_of_one_side(folder):
 @pytest.mark.parametrize(
     ("shapes", "what"),
     [
-        ({"corpus": (2, 4)}, r"one row for each of 3 lines of the texts: got shape \(2, 4\)"),
-        ({"queries": (3, 4)}, r"one row for each of 4 lines of the texts: got shape \(3, 4\)"),
+        (
+            {"corpus": (2, 4)},
+            r"one row for each of 3 lines of the texts: got shape \(2, 4\)",
+        ),
+        (
+            {"queries": (3, 4)},
+            r"one row for each of 4 lines of the texts: got shape \(3, 4\)",
+        ),
         ({"corpus": (3,)}, r"must hold a matrix, a row a vector: got shape \(3,\)"),
         ({"queries": (4, 5)}, "as many columns: got 4 and 5"),
     ],
@@ -159,7 +176,9 @@ def test_repeated_id(folder):
         read_beir(folder)
 
 
-@pytest.mark.parametrize(("line", "what"), [("q9\td1\t1", "'q9'"), ("q1\td9\t1", "'d9'")])
+@pytest.mark.parametrize(
+    ("line", "what"), [("q9\td1\t1", "'q9'"), ("q1\td9\t1", "'d9'")]
+)
 def test_unknown_names(folder, line, what):
     (folder / "qrels" / "test.tsv").write_text(HEADER + line)
     with pytest.raises(ValueError, match=f"got {what}.*unknown='drop'"):
@@ -175,21 +194,27 @@ def test_two_grades_of_a_pair(folder):
 
 def test_malformed_qrels(folder):
     (folder / "qrels" / "test.tsv").write_text(HEADER + "q1\td2\tx\n")
-    with pytest.raises(ValueError, match=r"test.tsv, line 2 must end in a grade: got 'x'"):
+    with pytest.raises(
+        ValueError, match=r"test.tsv, line 2 must end in a grade: got 'x'"
+    ):
         read_beir(folder)
 
 
 @pytest.mark.parametrize("name", ["corpus.jsonl", "queries.jsonl"])
 def test_missing_texts(folder, name):
     (folder / name).unlink()
-    with pytest.raises(FileNotFoundError, match=f"must hold {name} or {name}.gz: got neither"):
+    with pytest.raises(
+        FileNotFoundError, match=f"must hold {name} or {name}.gz: got neither"
+    ):
         read_beir(folder)
 
 
 def test_missing_judgments(folder):
     for path in (folder / "qrels").iterdir():
         path.unlink()
-    with pytest.raises(FileNotFoundError, match=r"must hold qrels/<split>.tsv or qrels.tsv"):
+    with pytest.raises(
+        FileNotFoundError, match=r"must hold qrels/<split>.tsv or qrels.tsv"
+    ):
         read_beir(folder)
 
 

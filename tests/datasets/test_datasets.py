@@ -70,13 +70,19 @@ def test_part_without_vectors_and_judgments():
 
 
 def test_unknown_part():
-    dataset = labelled("toy", np.eye(2), np.array([0, 0]), splits=consecutive({"a": 1, "b": 1}))
-    with pytest.raises(ValueError, match="which must be a split of toy, one of a, b: got 'c'"):
+    dataset = labelled(
+        "toy", np.eye(2), np.array([0, 0]), splits=consecutive({"a": 1, "b": 1})
+    )
+    with pytest.raises(
+        ValueError, match="which must be a split of toy, one of a, b: got 'c'"
+    ):
         dataset.part("c")
 
 
 def test_folds_shift_the_parts():
-    dataset = Dataset("toy", splits=consecutive(dict.fromkeys(("S1", "S2", "S3", "S4", "S5"), 1)))
+    dataset = Dataset(
+        "toy", splits=consecutive(dict.fromkeys(("S1", "S2", "S3", "S4", "S5"), 1))
+    )
     folds = [{k: v.tolist() for k, v in dataset.fold(i).items()} for i in range(1, 6)]
     assert folds[0] == {"train": [0, 1, 2], "vali": [3], "test": [4]}
     assert folds[1] == {"train": [1, 2, 3], "vali": [4], "test": [0]}
@@ -85,7 +91,9 @@ def test_folds_shift_the_parts():
 
 @pytest.mark.parametrize("number", [0, 6])
 def test_unknown_fold(number):
-    dataset = Dataset("toy", splits=consecutive(dict.fromkeys(("S1", "S2", "S3", "S4", "S5"), 1)))
+    dataset = Dataset(
+        "toy", splits=consecutive(dict.fromkeys(("S1", "S2", "S3", "S4", "S5"), 1))
+    )
     with pytest.raises(ValueError, match=f"fold of toy, from 1 to 5: got {number}"):
         dataset.fold(number)
     with pytest.raises(ValueError, match=r"from 1 to 0: got 1. The splits are none"):
@@ -124,16 +132,24 @@ def test_balance_scale_is_the_file(data_folder):
 
 
 def functions_of(prefix):
-    return {name.removeprefix(prefix) for name in datasets.__all__ if name.startswith(prefix)}
+    return {
+        name.removeprefix(prefix)
+        for name in datasets.__all__
+        if name.startswith(prefix)
+    }
 
 
 def test_list_names_every_function():
-    assert {row.name for row in list_datasets()} == functions_of("load_") | functions_of("fetch_")
+    assert {row.name for row in list_datasets()} == functions_of(
+        "load_"
+    ) | functions_of("fetch_")
     assert datasets.__all__ == sorted(datasets.__all__)
 
 
 def test_list_says_what_is_there(empty_folder):
-    assert {row.name for row in list_datasets() if row.available} == functions_of("load_")
+    assert {row.name for row in list_datasets() if row.available} == functions_of(
+        "load_"
+    )
 
 
 def test_list_finds_the_folder(data_folder):
@@ -173,7 +189,9 @@ def test_missing_files_are_named(empty_folder, monkeypatch, name):
     assert CATALOGUE[name].files[0] in message
     assert str(empty_folder) in message
     assert "set RANKSPACE_DATA to a folder" in message
-    assert ("The download failed: <urlopen error no route to host>" in message) == (name in REMOTE)
+    assert ("The download failed: <urlopen error no route to host>" in message) == (
+        name in REMOTE
+    )
 
 
 def test_timeout_is_put_back(empty_folder, monkeypatch):
@@ -197,15 +215,21 @@ def test_home_is_the_last_resort(monkeypatch):
 
 
 def test_unknown_versions(empty_folder):
-    with pytest.raises(ValueError, match="version must be one of query-level-norm, minimum"):
+    with pytest.raises(
+        ValueError, match="version must be one of query-level-norm, minimum"
+    ):
         datasets.fetch_ohsumed("raw")
-    with pytest.raises(ValueError, match="version must be 'r8' or 'modapte': got 'r52'"):
+    with pytest.raises(
+        ValueError, match="version must be 'r8' or 'modapte': got 'r52'"
+    ):
         datasets.fetch_reuters("r52")
 
 
 def test_sizes_are_checked():
     check_equal("toy", "rows", 3, 3)
-    with pytest.raises(ValueError, match=r"the rows of toy must be 3: got 4\. A file is damaged"):
+    with pytest.raises(
+        ValueError, match=r"the rows of toy must be 3: got 4\. A file is damaged"
+    ):
         check_equal("toy", "rows", 3, 4)
 
 
@@ -214,8 +238,12 @@ def test_sizes_are_checked():
 
 def usps_table(order):
     counts = datasets._fetch_tables._RECIPES["usps"].counts
-    digits = np.concatenate([np.repeat(np.arange(1, 11), counts[part]) for part in order])
-    return SimpleNamespace(data=np.zeros((9298, 256)), target=digits.astype(str).astype(object))
+    digits = np.concatenate(
+        [np.repeat(np.arange(1, 11), counts[part]) for part in order]
+    )
+    return SimpleNamespace(
+        data=np.zeros((9298, 256)), target=digits.astype(str).astype(object)
+    )
 
 
 def test_download_of_usps(empty_folder, monkeypatch):
@@ -228,7 +256,10 @@ def test_download_of_usps(empty_folder, monkeypatch):
     monkeypatch.setattr(sklearn.datasets, "fetch_openml", fetch)
     dataset = datasets.fetch_usps()
     assert np.unique(dataset.labels).tolist() == list(range(10))
-    assert {k: v.size for k, v in dataset.splits.items()} == {"train": 7291, "test": 2007}
+    assert {k: v.size for k, v in dataset.splits.items()} == {
+        "train": 7291,
+        "test": 2007,
+    }
     assert asked["data_home"] == empty_folder / "scikit-learn"
 
 
@@ -239,9 +270,13 @@ def test_download_in_another_order_has_no_parts(empty_folder, monkeypatch):
 
 
 def test_download_of_another_size(empty_folder, monkeypatch):
-    table = SimpleNamespace(data=np.zeros((3, 34)), target=np.array(["g", "b", "g"], dtype=object))
+    table = SimpleNamespace(
+        data=np.zeros((3, 34)), target=np.array(["g", "b", "g"], dtype=object)
+    )
     monkeypatch.setattr(sklearn.datasets, "fetch_openml", lambda **_: table)
-    with pytest.raises(ValueError, match=r"of ionosphere must be \(351, 34\): got \(3, 34\)"):
+    with pytest.raises(
+        ValueError, match=r"of ionosphere must be \(351, 34\): got \(3, 34\)"
+    ):
         datasets.fetch_ionosphere()
 
 
@@ -259,7 +294,9 @@ def test_download_of_newsgroups(empty_folder, monkeypatch):
     def fetch(*, subset, **_):
         n = sizes[subset]
         target = np.arange(n) % 2
-        return SimpleNamespace(data=["word"] * n, target=target, target_names=["a", "b"])
+        return SimpleNamespace(
+            data=["word"] * n, target=target, target_names=["a", "b"]
+        )
 
     monkeypatch.setattr(sklearn.datasets, "fetch_20newsgroups", fetch)
     dataset = datasets.fetch_twenty_newsgroups(vectors=False)
@@ -275,7 +312,9 @@ def test_the_sample_of_scifact_is_one():
     rows = [place[name] for name in sample.relevance.item_ids]
     np.testing.assert_array_equal(sample.relevance.query_ids, whole.relevance.query_ids)
     assert sample.query_texts == whole.query_texts
-    assert all(whole.texts[i].startswith(t) for i, t in zip(rows, sample.texts, strict=True))
+    assert all(
+        whole.texts[i].startswith(t) for i, t in zip(rows, sample.texts, strict=True)
+    )
     assert np.einsum("ij,ij->i", sample.X, whole.X[rows]).min() > 0.999
     assert np.einsum("ij,ij->i", sample.queries, whole.queries).min() > 0.999
     for query in range(sample.relevance.n_queries):
@@ -288,7 +327,9 @@ def test_the_sample_of_scifact_is_one():
 
 def test_the_sample_of_scifact_stays_small():
     folder = Path(datasets.__file__).with_name("scifact_sample")
-    assert sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) < 2e6
+    assert (
+        sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) < 2e6
+    )
     sample = datasets.load_scifact_sample()
     np.testing.assert_allclose(np.linalg.norm(sample.X, axis=1), 1, atol=1e-6)
     assert sample.X.dtype == np.float32

@@ -28,7 +28,9 @@ def test_tables(data_folder, name, shape, n_classes, splits):
 
 def test_mnist_pixels(data_folder):
     dataset = datasets.fetch_mnist()
-    means = [dataset.X[dataset.splits[part]].mean(dtype=float) for part in ("train", "test")]
+    means = [
+        dataset.X[dataset.splits[part]].mean(dtype=float) for part in ("train", "test")
+    ]
     assert means == pytest.approx([33.318, 33.791], abs=5e-4)
 
 
@@ -115,7 +117,13 @@ def test_ohsumed(data_folder, version):
 def test_mq2008(data_folder):
     dataset = datasets.fetch_mq2008()
     assert dataset.X.shape == (15211, 46)
-    assert [rows.size for rows in dataset.splits.values()] == [2933, 3635, 3062, 2707, 2874]
+    assert [rows.size for rows in dataset.splits.values()] == [
+        2933,
+        3635,
+        3062,
+        2707,
+        2874,
+    ]
     assert np.bincount(dataset.grades.astype(int)).tolist() == [12279, 2001, 931]
     assert dataset.relevance.n_queries == 784
     for number in range(1, 6):
@@ -155,7 +163,9 @@ def test_retrieval(data_folder, name, n_items, n_judgments, splits):
     assert dataset.X.shape == (n_items, 384)
     assert dataset.X.dtype == dataset.queries.dtype == np.float32
     assert dataset.relevance.items.size == n_judgments
-    assert len(dataset.queries) == len(dataset.query_texts) == dataset.relevance.n_queries
+    assert (
+        len(dataset.queries) == len(dataset.query_texts) == dataset.relevance.n_queries
+    )
     assert {part: rows.size for part, rows in dataset.splits.items()} == splits
     for vectors in (dataset.X, dataset.queries):
         assert np.linalg.norm(vectors, axis=1) == pytest.approx(1, abs=1e-3)
@@ -169,7 +179,9 @@ def test_vectors_stand_beside_their_texts(data_folder):
     values = []
     for query, items in enumerate(order):
         relevant = part.relevance.relevant(query)
-        values.append(discounts[np.isin(items, relevant)].sum() / discounts[: relevant.size].sum())
+        values.append(
+            discounts[np.isin(items, relevant)].sum() / discounts[: relevant.size].sum()
+        )
     assert np.mean(values) == pytest.approx(0.6457, abs=5e-4)
 
 
@@ -200,6 +212,16 @@ def test_speed_dating(data_folder):
 
 def test_speed_dating_has_no_answer_among_its_features(data_folder):
     names = datasets.fetch_speed_dating().feature_names
-    after = ("dec", "dec_o", "match", "like", "prob", "attr", "attr_o", "match_es", "satis_2")
+    after = (
+        "dec",
+        "dec_o",
+        "match",
+        "like",
+        "prob",
+        "attr",
+        "attr_o",
+        "match_es",
+        "satis_2",
+    )
     assert not set(names) & set(after)
     assert not [name for name in names if name.endswith(("_2", "_3", "_s", "_o"))]

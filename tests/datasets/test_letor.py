@@ -18,7 +18,9 @@ def small_blocks(monkeypatch):
 
 def write(folder, text, name="data.txt"):
     path = folder / name
-    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
+    path.write_bytes(
+        gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode()
+    )
     return path
 
 
@@ -27,7 +29,9 @@ def random_text(rng, n_rows=60, n_features=12):
     for row in range(n_rows):
         indices = np.flatnonzero(rng.random(n_features) < 0.6) + 1
         values = [f"{i}:{9 * rng.normal():.{rng.integers(0, 8)}f}" for i in indices]
-        lines.append(f"{rng.integers(5)} qid:{row // 7 + 3} {' '.join(values)} # docid = d{row}")
+        lines.append(
+            f"{rng.integers(5)} qid:{row // 7 + 3} {' '.join(values)} # docid = d{row}"
+        )
     return "\n".join(lines) + "\n"
 
 
@@ -37,7 +41,9 @@ def read_values(folder, words):
 
 
 def assert_bits(found, expected):
-    np.testing.assert_array_equal(found.view(np.int64), np.array(expected).view(np.int64))
+    np.testing.assert_array_equal(
+        found.view(np.int64), np.array(expected).view(np.int64)
+    )
 
 
 @pytest.mark.parametrize("name", ["data.txt", "data.txt.gz"])
@@ -55,7 +61,9 @@ def test_equals_scikit_learn(tmp_path, rng, small_blocks, name, n_jobs):
 
 def test_equals_scikit_learn_on_real_files(data_folder):
     path = data_folder / "letor4-mq2008" / "S1.txt.gz"
-    X, grades, qid = load_svmlight_file(path, query_id=True, zero_based=False, n_features=46)
+    X, grades, qid = load_svmlight_file(
+        path, query_id=True, zero_based=False, n_features=46
+    )
     dataset = read_letor(path, n_features=46)
     assert_bits(dataset.X, X.toarray())
     np.testing.assert_array_equal(dataset.grades, grades)
@@ -63,7 +71,8 @@ def test_equals_scikit_learn_on_real_files(data_folder):
 
 
 DECIMALS = st.from_regex(
-    r"[+-]?([0-9]{1,25}(\.[0-9]{0,25})?|\.[0-9]{1,25})([eE][+-]?[0-9]{1,3})?", fullmatch=True
+    r"[+-]?([0-9]{1,25}(\.[0-9]{0,25})?|\.[0-9]{1,25})([eE][+-]?[0-9]{1,3})?",
+    fullmatch=True,
 ).filter(lambda word: np.isfinite(float(word)))
 FLOATS = st.floats(allow_nan=False, allow_infinity=False).map(repr)
 LONG = st.builds(
@@ -119,7 +128,9 @@ def test_float32(tmp_path):
 
 
 def test_blanks_comments_and_line_ends(tmp_path):
-    text = "# head\r\n\r\n  1\tqid:4  1:2 \t 3:4\r\n \n0 qid:4#none\n2 qid:5 2:1 # é # x"
+    text = (
+        "# head\r\n\r\n  1\tqid:4  1:2 \t 3:4\r\n \n0 qid:4#none\n2 qid:5 2:1 # é # x"
+    )
     dataset = read_letor(write(tmp_path, text), comments=True)
     np.testing.assert_array_equal(dataset.X, [[2, 0, 4], [0, 0, 0], [0, 1, 0]])
     np.testing.assert_array_equal(dataset.qid, [4, 4, 5])
@@ -153,7 +164,10 @@ def test_line_longer_than_a_block(tmp_path, small_blocks):
 
 
 def test_n_features_pads(tmp_path):
-    assert read_letor(write(tmp_path, "1 qid:1 1:1\n"), n_features=300).X.shape == (1, 300)
+    assert read_letor(write(tmp_path, "1 qid:1 1:1\n"), n_features=300).X.shape == (
+        1,
+        300,
+    )
 
 
 @pytest.mark.parametrize(
@@ -161,32 +175,79 @@ def test_n_features_pads(tmp_path):
     [
         ("1 1:2", "must have qid:<number> after the grade: got '1:2'"),
         ("1", "must have qid:<number> after the grade: got the end of the line"),
-        ("1 qid: 1:2", "must have a whole number of at most 18 digits as qid: got 'qid:'"),
-        ("1 qid:x 1:2", "must have a whole number of at most 18 digits as qid: got 'qid:x'"),
-        ("1 qid:1.5 1:2", "must have a whole number of at most 18 digits as qid: got 'qid:1.5'"),
-        ("1 qid:1234567890123456789 1:2", "must have a whole number of at most 18 digits as qid"),
+        (
+            "1 qid: 1:2",
+            "must have a whole number of at most 18 digits as qid: got 'qid:'",
+        ),
+        (
+            "1 qid:x 1:2",
+            "must have a whole number of at most 18 digits as qid: got 'qid:x'",
+        ),
+        (
+            "1 qid:1.5 1:2",
+            "must have a whole number of at most 18 digits as qid: got 'qid:1.5'",
+        ),
+        (
+            "1 qid:1234567890123456789 1:2",
+            "must have a whole number of at most 18 digits as qid",
+        ),
         ("x qid:1 1:2", "must have finite decimal numbers that fit float64: got 'x'"),
         ("1 qid:1 1:", "must have finite decimal numbers that fit float64: got '1:'"),
-        ("1 qid:1 1:2e", "must have finite decimal numbers that fit float64: got '1:2e'"),
+        (
+            "1 qid:1 1:2e",
+            "must have finite decimal numbers that fit float64: got '1:2e'",
+        ),
         ("1 qid:1 1:.", "must have finite decimal numbers that fit float64: got '1:.'"),
-        ("1 qid:1 1:1.2.3", "must have finite decimal numbers that fit float64: got '1:1.2.3'"),
-        ("1 qid:1 1:1_0", "must have finite decimal numbers that fit float64: got '1:1_0'"),
-        ("1 qid:1 1:nan", "must have finite decimal numbers that fit float64: got '1:nan'"),
-        ("1 qid:1 1:-inf", "must have finite decimal numbers that fit float64: got '1:-inf'"),
-        ("1 qid:1 1:1e400", "must have finite decimal numbers that fit float64: got '1e400'"),
-        ("nan qid:1 1:1", "must have finite decimal numbers that fit float64: got 'nan'"),
+        (
+            "1 qid:1 1:1.2.3",
+            "must have finite decimal numbers that fit float64: got '1:1.2.3'",
+        ),
+        (
+            "1 qid:1 1:1_0",
+            "must have finite decimal numbers that fit float64: got '1:1_0'",
+        ),
+        (
+            "1 qid:1 1:nan",
+            "must have finite decimal numbers that fit float64: got '1:nan'",
+        ),
+        (
+            "1 qid:1 1:-inf",
+            "must have finite decimal numbers that fit float64: got '1:-inf'",
+        ),
+        (
+            "1 qid:1 1:1e400",
+            "must have finite decimal numbers that fit float64: got '1e400'",
+        ),
+        (
+            "nan qid:1 1:1",
+            "must have finite decimal numbers that fit float64: got 'nan'",
+        ),
         ("1 qid:1 0:2", "must count features from 1: got '0:2'"),
-        ("1 qid:1 2:1 1:1", "must have ascending feature indices, each once: got '1:1'"),
-        ("1 qid:1 2:1 2:1", "must have ascending feature indices, each once: got '2:1'"),
+        (
+            "1 qid:1 2:1 1:1",
+            "must have ascending feature indices, each once: got '1:1'",
+        ),
+        (
+            "1 qid:1 2:1 2:1",
+            "must have ascending feature indices, each once: got '2:1'",
+        ),
         ("1 qid:1 -1:1", "must have <index>:<value> pairs after its head: got '-1:1'"),
-        ("1 qid:1 1:1 word", "must have <index>:<value> pairs after its head: got 'word'"),
+        (
+            "1 qid:1 1:1 word",
+            "must have <index>:<value> pairs after its head: got 'word'",
+        ),
         ("1 qid:1 1 :1", "must have <index>:<value> pairs after its head: got '1'"),
-        ("1 qid:1 1:1 9999999:1", "must have no feature index above 10000: got '9999999:1'"),
+        (
+            "1 qid:1 1:1 9999999:1",
+            "must have no feature index above 10000: got '9999999:1'",
+        ),
     ],
 )
 @pytest.mark.parametrize("n_before", [0, 30])
 def test_malformed_line(tmp_path, small_blocks, line, what, n_before):
-    path = write(tmp_path, "\n1 qid:1 1:1 # fine\n" * n_before + line + "\n1 qid:1 1:1\nbad\n")
+    path = write(
+        tmp_path, "\n1 qid:1 1:1 # fine\n" * n_before + line + "\n1 qid:1 1:1\nbad\n"
+    )
     with pytest.raises(
         ValueError, match="^" + re.escape(f"{path}, line {2 * n_before + 1} {what}")
     ):
@@ -201,21 +262,27 @@ def test_index_above_n_features(tmp_path):
 
 
 def test_number_beyond_float32(tmp_path):
-    with pytest.raises(ValueError, match=r"line 1 must have finite .* fit float32: got '1e39'"):
+    with pytest.raises(
+        ValueError, match=r"line 1 must have finite .* fit float32: got '1e39'"
+    ):
         read_letor(write(tmp_path, "1 qid:1 1:1e39\n"), dtype=np.float32)
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "# only a comment\n"])
 @pytest.mark.parametrize("name", ["data.txt", "data.txt.gz"])
 def test_empty_file(tmp_path, text, name):
-    with pytest.raises(ValueError, match="must have at least one line: got an empty file"):
+    with pytest.raises(
+        ValueError, match="must have at least one line: got an empty file"
+    ):
         read_letor(write(tmp_path, text, name))
 
 
 def test_cut_file(tmp_path, rng):
     path = write(tmp_path, random_text(rng, 2000), "data.txt.gz")
     path.write_bytes(path.read_bytes()[:-2000])
-    with pytest.raises(ValueError, match=r"damaged or cut short after line [1-9]\d+ .*Fetch"):
+    with pytest.raises(
+        ValueError, match=r"damaged or cut short after line [1-9]\d+ .*Fetch"
+    ):
         read_letor(path)
 
 

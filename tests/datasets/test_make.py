@@ -32,7 +32,9 @@ def test_mlr_toy_needs_the_vertical_axis_alone():
 
 
 def test_mixture_has_centres_of_each_grade():
-    dataset = make_gaussian_mixture(4, n_classes=3, n_samples=240, spread=1e-6, random_state=0)
+    dataset = make_gaussian_mixture(
+        4, n_classes=3, n_samples=240, spread=1e-6, random_state=0
+    )
     for grade in range(3):
         points = np.unique(np.round(dataset.X[dataset.grades == grade], 3), axis=0)
         assert len(points) == 4
@@ -74,8 +76,14 @@ def test_matches_are_near_in_the_hidden_metric_only():
         (lambda: make_mlr_toy(1), "n_samples must be at least 2: got 1"),
         (lambda: make_mlr_toy(n_classes=1), "n_classes must be at least 2: got 1"),
         (lambda: make_gaussian_mixture(0), "n_centers must be at least 1: got 0"),
-        (lambda: make_gaussian_mixture(n_samples=8), "n_samples must be at least 10: got 8"),
-        (lambda: make_gaussian_mixture(n_queries=0), "n_queries must be at least 1: got 0"),
+        (
+            lambda: make_gaussian_mixture(n_samples=8),
+            "n_samples must be at least 10: got 8",
+        ),
+        (
+            lambda: make_gaussian_mixture(n_queries=0),
+            "n_queries must be at least 1: got 0",
+        ),
         (lambda: make_matching(31), "n_users must be at least 32: got 31"),
         (lambda: make_matching(n_hidden=0), "n_hidden must be at least 1: got 0"),
     ],
@@ -89,7 +97,12 @@ def test_two_intervals_share_a_hidden_map_and_few_users_are_queries():
     hidden = np.random.default_rng(5).standard_normal((6, 1))
     first, second = (
         make_matching(
-            200, n_features=6, noise=0.0, n_queries=30, hidden_map=hidden, random_state=seed
+            200,
+            n_features=6,
+            noise=0.0,
+            n_queries=30,
+            hidden_map=hidden,
+            random_state=seed,
         )
         for seed in (0, 1)
     )
@@ -108,5 +121,7 @@ def test_two_intervals_share_a_hidden_map_and_few_users_are_queries():
 
 
 def test_a_hidden_map_must_fit_the_features():
-    with pytest.raises(ValueError, match=r"hidden_map must have 56 rows: got shape \(3, 1\)"):
+    with pytest.raises(
+        ValueError, match=r"hidden_map must have 56 rows: got shape \(3, 1\)"
+    ):
         make_matching(hidden_map=np.ones((3, 1)))

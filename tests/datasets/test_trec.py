@@ -37,7 +37,9 @@ def test_equal_rankings_give_equal_files(tmp_path, rng):
 
 def test_score_decides_then_rank_then_line(tmp_path):
     path = tmp_path / "run.txt"
-    path.write_text("q Q0 a 1 0.5 t\nq Q0 b 9 2 t\nr Q0 a 3 1 t\nq Q0 c 0 0.5 t\nq Q0 d 1 0.5 t\n")
+    path.write_text(
+        "q Q0 a 1 0.5 t\nq Q0 b 9 2 t\nr Q0 a 3 1 t\nq Q0 c 0 0.5 t\nq Q0 d 1 0.5 t\n"
+    )
     run = read_trec_run(path)
     assert run.ids(0) == ["b", "c", "a", "d"]
     assert run.ids(1) == ["a"]
@@ -47,7 +49,10 @@ def test_score_decides_then_rank_then_line(tmp_path):
     ("line", "what"),
     [
         ("q Q0 a 1 0.5", "line 2 must have 6 columns: got 5"),
-        ("q Q0 a x 0.5 t", "line 2 must have a whole rank and a score: got 'x' and '0.5'"),
+        (
+            "q Q0 a x 0.5 t",
+            "line 2 must have a whole rank and a score: got 'x' and '0.5'",
+        ),
         ("q Q0 a 1 x t", "line 2 must have a whole rank and a score: got '1' and 'x'"),
         ("q Q0 a 1 nan t", "line 2 must have a score: got NaN"),
         ("q Q0 z 1 0.5 t", "line 2 must not list 'z' for query 'q' again"),
@@ -62,13 +67,17 @@ def test_malformed_line(tmp_path, line, what):
 
 def test_empty_run(tmp_path):
     (tmp_path / "run.txt").write_text("\n")
-    with pytest.raises(ValueError, match="must have at least one line: got an empty file"):
+    with pytest.raises(
+        ValueError, match="must have at least one line: got an empty file"
+    ):
         read_trec_run(tmp_path / "run.txt")
 
 
 def test_cut_run(tmp_path):
     path = tmp_path / "run.txt.gz"
-    path.write_bytes(gzip.compress(b"".join(b"q Q0 %d 1 0.5 t\n" % i for i in range(50)))[:-9])
+    path.write_bytes(
+        gzip.compress(b"".join(b"q Q0 %d 1 0.5 t\n" % i for i in range(50)))[:-9]
+    )
     with pytest.raises(ValueError, match="damaged or cut short"):
         read_trec_run(path)
 

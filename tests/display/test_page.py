@@ -89,7 +89,9 @@ def test_structure(given, target):
     assert page.count("script") == 0
     assert len(page.ids) == len(set(page.ids))
     pictures = [attrs for tag, attrs in page.tags if tag == "svg"]
-    assert all(attrs.get("aria-label") or attrs.get("aria-hidden") for attrs in pictures)
+    assert all(
+        attrs.get("aria-label") or attrs.get("aria-hidden") for attrs in pictures
+    )
     assert {"measures", "methods", "queries", "views", "example"} <= set(page.ids)
 
 
@@ -110,18 +112,27 @@ def test_the_numbers_are_those_of_compare(given, target):
         for value in (found.before[name], found.after[name]):
             assert f"<td>{value:.3f}<small>" in text
         assert signed(found.difference[name]) in text
-    assert f"from {found.before['map']:.3f} (before) to {found.after['map']:.3f} (after)" in text
+    assert (
+        f"from {found.before['map']:.3f} (before) to {found.after['map']:.3f} (after)"
+        in text
+    )
 
 
 def test_all_text_is_inert(rng, target):
     ids = [f"{HOSTILE}{i}" for i in range(40)]
     given = case(rng, query_ids=ids, item_ids=ids)
-    given |= {"title": HOSTILE, "names": (HOSTILE, f"new {HOSTILE}"), "notes": [HOSTILE]}
+    given |= {
+        "title": HOSTILE,
+        "names": (HOSTILE, f"new {HOSTILE}"),
+        "notes": [HOSTILE],
+    }
     given["view_labels"] = np.array([HOSTILE, "b"])[np.arange(40) % 2]
     hostile = {"describe_item": lambda i: HOSTILE, "describe_query": lambda i: HOSTILE}
     for extra in ({}, hostile):
         page = outline(
-            write_report(target, **given, **extra, others={f"x{HOSTILE}": given["after"]})
+            write_report(
+                target, **given, **extra, others={f"x{HOSTILE}": given["after"]}
+            )
         )
         text = target.read_text(encoding="utf-8")
         assert page.count("script") == 0
@@ -203,7 +214,9 @@ def drawn(text):
 
 def test_displays_draw_gains_views_and_spectrum(given, target):
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-    page = outline(write_report(target, **given, metric=LinearMetric(np.diag([9.0, 1, 0.1]))))
+    page = outline(
+        write_report(target, **given, metric=LinearMetric(np.diag([9.0, 1, 0.1])))
+    )
     text = target.read_text(encoding="utf-8")
     pictures = drawn(text)
     assert list(pictures) == ["gains", "before", "after", "spectrum"]
@@ -211,7 +224,9 @@ def test_displays_draw_gains_views_and_spectrum(given, target):
     for picture in pictures.values():
         named = set(re.findall(r' id="([^"]*)"', picture))
         assert set(re.findall(r'href="#([^"]*)"', picture)) <= named
-        assert not re.search(r"#[0-9a-f]{6}|<style|DejaVu", picture.replace("#808080", ""))
+        assert not re.search(
+            r"#[0-9a-f]{6}|<style|DejaVu", picture.replace("#808080", "")
+        )
     assert pictures["before"].count("<use ") == 40
     assert [pictures["after"].count(f"point k{k}") for k in range(4)] == [1, 1, 1, 0]
     counts = [
@@ -224,7 +239,10 @@ def test_displays_draw_gains_views_and_spectrum(given, target):
 
 
 def test_views_tell_their_ranking_error(given, target):
-    for extra in ({}, {"before": evaluate(given["rankings"][0], given["relevance"], "map")}):
+    for extra in (
+        {},
+        {"before": evaluate(given["rankings"][0], given["relevance"], "map")},
+    ):
         text = write_report(target, **given | extra).read_text(encoding="utf-8")
         for name in ("before", "after"):
             error = given[name].means.get("ranking-error")
@@ -244,7 +262,9 @@ def test_names_that_matplotlib_would_read_as_formulas(given, target):
 
 
 def test_without_matplotlib_pictures_are_plain(given, target, plainly):
-    page = outline(write_report(target, **given, metric=LinearMetric(np.diag([9.0, 1]))))
+    page = outline(
+        write_report(target, **given, metric=LinearMetric(np.diag([9.0, 1])))
+    )
     text = target.read_text(encoding="utf-8")
     assert drawn(text) == {}
     assert "of 2 hold" in text
@@ -289,7 +309,10 @@ def test_an_error_leads_the_page(rng, target):
     text = write_report(target, **given).read_text(encoding="utf-8")
     assert "Ranking error, where smaller is better, falls from" in text
     assert "Queries below the dashed line are better" in text
-    fewer = given["after"].values["ranking-error"] < given["before"].values["ranking-error"] - 1e-9
+    fewer = (
+        given["after"].values["ranking-error"]
+        < given["before"].values["ranking-error"] - 1e-9
+    )
     assert f"<b>{fewer.sum()}</b> better" in text
 
 
@@ -298,16 +321,23 @@ def test_an_error_leads_the_page(rng, target):
 
 def hits(text):
     """Marked items of both lists."""
-    return [re.findall(r'class="hit item">([^<]*)<', part) for part in text.split("<table")[2:]]
+    return [
+        re.findall(r'class="hit item">([^<]*)<', part)
+        for part in text.split("<table")[2:]
+    ]
 
 
 def test_example_marks_the_relevant_items(given, target):
-    text = write_report(target, **given, example=7, n_listed=5).read_text(encoding="utf-8")
+    text = write_report(target, **given, example=7, n_listed=5).read_text(
+        encoding="utf-8"
+    )
     relevant = set(given["relevance"].relevant(7).tolist())
     for ranking, marked in zip(given["rankings"], hits(text), strict=True):
         wanted = [str(item) for item in ranking[7][0][:5].tolist() if item in relevant]
         assert marked == wanted
-    assert text.count('✓<span class="word"> relevant</span>') == sum(map(len, hits(text)))
+    assert text.count('✓<span class="word"> relevant</span>') == sum(
+        map(len, hits(text))
+    )
 
 
 def test_default_example_is_a_clear_gain_whose_lists_differ(given, target):
@@ -325,14 +355,18 @@ def test_default_example_is_a_clear_gain_whose_lists_differ(given, target):
 
 
 def test_no_gain_is_promised_where_there_is_none(given, target):
-    text = write_report(target, **given | {"after": given["before"]}).read_text(encoding="utf-8")
+    text = write_report(target, **given | {"after": given["before"]}).read_text(
+        encoding="utf-8"
+    )
     assert "No change beyond chance" in text
     assert "Even so it gains nothing." in text
 
 
 def test_lists_are_matched_by_name(target):
     relevance = Relevance.from_qrels(
-        {"q": {"a": 2, "b": 0, "c": 1}}, item_ids=["a", "b", "c", "d"], unjudged="ignore"
+        {"q": {"a": 2, "b": 0, "c": 1}},
+        item_ids=["a", "b", "c", "d"],
+        unjudged="ignore",
     )
     old = Ranking.from_run({"x": {"a": 1.0}, "q": {"zz": 3.0, "d": 2.0, "b": 1.0}})
     new = Ranking.from_run({"q": {"a": 3.0, "d": 2.0, "c": 1.0}})
@@ -365,18 +399,30 @@ def test_a_query_without_a_list(target):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"after": Report({"map": np.zeros(3)})}, "the reports must be of the same queries"),
-        ({"before": Report({"map": np.zeros(3)})}, "of the queries of relevance.*got 3 and 40"),
+        (
+            {"after": Report({"map": np.zeros(3)})},
+            "the reports must be of the same queries",
+        ),
+        (
+            {"before": Report({"map": np.zeros(3)})},
+            "of the queries of relevance.*got 3 and 40",
+        ),
         ({"after": Report({"p@1": np.zeros(40)})}, "must share a measure"),
         (
             {"others": {"x": Report({"map": np.zeros(3)})}},
             "the reports must be of the same queries",
         ),
-        ({"views": (np.zeros((40, 2)), np.zeros((40, 3)))}, r"\(n_points, 2\).*\(40, 3\)"),
+        (
+            {"views": (np.zeros((40, 2)), np.zeros((40, 3)))},
+            r"\(n_points, 2\).*\(40, 3\)",
+        ),
         ({"views": (np.zeros((40, 2)), np.zeros((39, 2)))}, "of the same points"),
         ({"views": (np.zeros((0, 2)), np.zeros((0, 2)))}, r"got shapes \(0, 2\)"),
         ({"views": (np.zeros((40, 2)),)}, "views must be two arrays"),
-        ({"views": (np.zeros((40, 2)), np.full((40, 2), np.nan))}, "views must be finite"),
+        (
+            {"views": (np.zeros((40, 2)), np.full((40, 2), np.nan))},
+            "views must be finite",
+        ),
         ({"view_labels": np.zeros(3)}, "the class of each of 40 points"),
         ({"example": 40}, "from 0 to 39: got 40"),
         ({"example": -1}, "from 0 to 39: got -1"),
@@ -395,7 +441,8 @@ def test_bad_input(given, target, change, message):
 
 
 @pytest.mark.parametrize(
-    "values", [[0.0, 1.0], [0.2, 0.3], [5.0, 5.0], [-0.31, 0.72], [1.0, 873.0], [-1e-5, 2e-5]]
+    "values",
+    [[0.0, 1.0], [0.2, 0.3], [5.0, 5.0], [-0.31, 0.72], [1.0, 873.0], [-1e-5, 2e-5]],
 )
 def test_axis_limits_hold_the_values_and_end_on_ticks(values):
     low, high = _limits(np.array(values))
@@ -431,11 +478,22 @@ def console_of(page, folder):
         "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-sync "
         "--disable-background-networking --disable-component-update --enable-logging=stderr --v=0"
     )
-    command = [browser, *flags.split(), f"--user-data-dir={folder / 'profile'}", "--dump-dom"]
+    command = [
+        browser,
+        *flags.split(),
+        f"--user-data-dir={folder / 'profile'}",
+        "--dump-dom",
+    ]
     done = subprocess.run(
-        [*command, page.as_uri()], capture_output=True, text=True, timeout=120, check=True
+        [*command, page.as_uri()],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
     )
-    return [line for line in done.stderr.splitlines() if ":CONSOLE" in line], done.stdout
+    return [
+        line for line in done.stderr.splitlines() if ":CONSOLE" in line
+    ], done.stdout
 
 
 def test_chromium_shows_the_page_without_complaint(given, target, tmp_path):

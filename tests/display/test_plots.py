@@ -5,7 +5,16 @@ import sys
 import numpy as np
 import pytest
 
-from rankspace import LMNN, MLR, Euclidean, LinearMetric, LogisticPARCA, Relevance, Report, evaluate
+from rankspace import (
+    LMNN,
+    MLR,
+    Euclidean,
+    LinearMetric,
+    LogisticPARCA,
+    Relevance,
+    Report,
+    evaluate,
+)
 from rankspace.datasets import load_wine
 
 matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed")
@@ -50,7 +59,9 @@ def test_the_bounds_of_a_run():
 
 def test_what_has_no_bounds_is_refused():
     for model in (Euclidean(), LMNN()):
-        with pytest.raises(ValueError, match=r"history_ of bounds, .*: got (Euclidean|LMNN)\(\)"):
+        with pytest.raises(
+            ValueError, match=r"history_ of bounds, .*: got (Euclidean|LMNN)\(\)"
+        ):
             ConvergenceDisplay.from_estimator(model)
 
 
@@ -120,15 +131,21 @@ def test_spaces_show_held_out_points_with_their_error():
         "two": LinearMetric(np.eye(2, 13)),
         "one": LinearMetric(np.eye(1, 13)),
     }
-    display = SpaceDisplay.from_metrics(metrics, train.X, train.labels, test.X, test.labels)
+    display = SpaceDisplay.from_metrics(
+        metrics, train.X, train.labels, test.X, test.labels
+    )
     relevance = Relevance.from_labels(train.labels, query_labels=test.labels)
     for name, ax in zip(metrics, display.axes_, strict=True):
-        report = evaluate(metrics[name].rank(test.X, train.X), relevance, "ranking-error")
+        report = evaluate(
+            metrics[name].rank(test.X, train.X), relevance, "ranking-error"
+        )
         assert display.errors[name] == pytest.approx(report.means["ranking-error"])
         assert ax.get_title() == f"{name}: ranking error {display.errors[name]:.3f}"
         assert sum(len(line.get_xdata()) for line in ax.lines) == len(test.X)
     own = display.axes_[1].lines[0].get_xydata()
-    np.testing.assert_allclose(own, test.X[test.labels == np.unique(test.labels)[0], :2])
+    np.testing.assert_allclose(
+        own, test.X[test.labels == np.unique(test.labels)[0], :2]
+    )
     assert (display.views["one"][:, 1] == 0).all()
 
 
@@ -141,7 +158,9 @@ def test_the_plane_of_many_dimensions_is_that_of_the_largest_spread():
 
 
 def test_views_of_the_wrong_shape_are_refused():
-    with pytest.raises(ValueError, match=r"each of 3 points in the plane: 'a' has shape \(3, 3\)"):
+    with pytest.raises(
+        ValueError, match=r"each of 3 points in the plane: 'a' has shape \(3, 3\)"
+    ):
         SpaceDisplay({"a": np.eye(3)}, [0, 1, 2])
 
 
@@ -173,7 +192,9 @@ def test_gains_of_queries():
 
 def test_topics_are_lists_of_words():
     rng = np.random.default_rng(0)
-    model = LogisticPARCA(2, 0.1, random_state=0).fit(rng.random((30, 5)), np.arange(30) % 3)
+    model = LogisticPARCA(2, 0.1, random_state=0).fit(
+        rng.random((30, 5)), np.arange(30) % 3
+    )
     names = [f"word{i}" for i in range(5)]
     display = TopicsDisplay.from_estimator(model, names, n=2)
     words = [text.get_text() for text in display.ax_.texts]
@@ -199,7 +220,9 @@ def test_pixels_have_the_colour_of_their_cluster():
 
 def test_pixels_of_an_estimator():
     rng = np.random.default_rng(0)
-    model = LogisticPARCA(2, 0.1, random_state=0).fit(rng.random((30, 6)), np.arange(30) % 3)
+    model = LogisticPARCA(2, 0.1, random_state=0).fit(
+        rng.random((30, 6)), np.arange(30) % 3
+    )
     display = PixelClustersDisplay.from_estimator(model, (2, 3))
     assert display.ax_.images[0].get_array().shape == (2, 3, 4)
     np.testing.assert_array_equal(display.membership, model.membership_)
@@ -211,5 +234,9 @@ def test_curves_have_a_line_for_each_name():
     first, second = drawn.axes
     assert [line.get_label() for line in first.lines] == ["a", "b"]
     np.testing.assert_array_equal(first.lines[0].get_ydata(), [0.1, 0.2])
-    assert (first.get_xscale(), first.get_yscale(), first.get_title()) == ("log", "linear", "MAP")
+    assert (first.get_xscale(), first.get_yscale(), first.get_title()) == (
+        "log",
+        "linear",
+        "MAP",
+    )
     assert second.get_yscale() == "log"

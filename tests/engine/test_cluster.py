@@ -15,7 +15,13 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import rankspace
 from rankspace import FRML, GMML, LGMML, MLR, PARCA, Relevance, RobustMLR
-from rankspace._engine.parallel import Threads, Tree, current_backend, shards_of, total_of
+from rankspace._engine.parallel import (
+    Threads,
+    Tree,
+    current_backend,
+    shards_of,
+    total_of,
+)
 from rankspace._engine.parallel.transport import Payload, mapped_file
 from rankspace.learners.solvers.warp.sharded import turned
 
@@ -27,7 +33,11 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 def cluster():
     """Two processes, as users start them on one machine."""
     cluster = distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
+        n_workers=2,
+        threads_per_worker=1,
+        processes=True,
+        dashboard_address=":0",
+        silence_logs=50,
     )
     yield cluster
     with contextlib.suppress(KeyError):  # Dask may look for a worker that was killed
@@ -67,7 +77,10 @@ def separate_queries(rng, n_items=300, n_queries=60):
     X, Q = rng.normal(size=(n_items, 5)), rng.normal(size=(n_queries, 5))
     near = np.argsort(((Q[:, None, :2] - X[:, :2]) ** 2).sum(axis=2), axis=1)
     relevance = Relevance.from_lists(
-        near[:, :4].tolist(), near[:, 100:120].tolist(), n_items=n_items, unjudged="ignore"
+        near[:, :4].tolist(),
+        near[:, 100:120].tolist(),
+        n_items=n_items,
+        unjudged="ignore",
     )
     return X, relevance, Q
 
@@ -79,7 +92,9 @@ LEARNERS = {
         measure="map", C=100.0, max_iter=6, batch_size=100, max_memory=1, random_state=0
     ),
     "robust": lambda: RobustMLR(measure="auc", C=100.0, max_iter=6, max_memory=1),
-    "frml": lambda: FRML(3, n_shards=3, n_triplets=3000, check_every=1000, random_state=0),
+    "frml": lambda: FRML(
+        3, n_shards=3, n_triplets=3000, check_every=1000, random_state=0
+    ),
     "parca": lambda: PARCA(2, reg=0.01, init="pca", max_iter=8),
 }
 
@@ -129,7 +144,9 @@ def test_threads_give_results_in_order():
             return block + state
 
     assert list(Threads(3).map(Step(), range(40), 1)) == list(range(1, 41))
-    assert list(Threads(3).map(Step(), range(9), 1, max_in_flight=2)) == list(range(1, 10))
+    assert list(Threads(3).map(Step(), range(9), 1, max_in_flight=2)) == list(
+        range(1, 10)
+    )
 
 
 # ---------------------------------------------------------------------- choosing where
@@ -143,7 +160,10 @@ def test_on_chooses_for_a_while():
 
 
 def test_on_says_what_it_takes():
-    with pytest.raises(ValueError, match="address of a scheduler"), rankspace.use_backend("fast"):
+    with (
+        pytest.raises(ValueError, match="address of a scheduler"),
+        rankspace.use_backend("fast"),
+    ):
         pass
     with pytest.raises(ValueError, match="Dask client"), rankspace.use_backend(3):
         pass
@@ -178,7 +198,9 @@ def test_mapped_arrays_travel_as_the_name_of_their_file(tmp_path, rng):
 
 
 @pytest.mark.parametrize("learner", LEARNERS)
-def test_same_answer_in_serial_in_threads_and_on_workers(learner, data, client, monkeypatch):
+def test_same_answer_in_serial_in_threads_and_on_workers(
+    learner, data, client, monkeypatch
+):
     X, y = data
     expected = components(learner, X, y, "serial")
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
@@ -190,7 +212,9 @@ def test_same_answer_in_serial_in_threads_and_on_workers(learner, data, client, 
 
 def test_same_answer_with_many_blocks_of_rows(client):
     X, y = blobs(10_000)
-    model = MLR(measure="auc", C=100.0, max_iter=3, batch_size=40, max_memory=4, random_state=0)
+    model = MLR(
+        measure="auc", C=100.0, max_iter=3, batch_size=40, max_memory=4, random_state=0
+    )
     found = []
     for where in ("serial", client):
         with rankspace.use_backend(where):
@@ -249,7 +273,9 @@ def test_same_answer_with_other_numbers_of_workers(n_workers, data, cluster, cli
             expected = components(learner, X, y, "serial")
             found = components(learner, X, y, client)
             np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
-        expected, found = (local_metrics(X[:200], y[:200], where) for where in ("serial", client))
+        expected, found = (
+            local_metrics(X[:200], y[:200], where) for where in ("serial", client)
+        )
         np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
     finally:
         cluster.scale(2)
@@ -270,10 +296,14 @@ def test_tasks_are_named_by_what_they_do(data, client, monkeypatch):
 
 def test_workers_in_this_process_give_its_threads_back(data):
     def threads():
-        blas = [library for library in threadpool_info() if library["user_api"] == "blas"]
+        blas = [
+            library for library in threadpool_info() if library["user_api"] == "blas"
+        ]
         return {library["filepath"]: library["num_threads"] for library in blas}
 
-    cluster = distributed.LocalCluster(processes=False, dashboard_address=None, silence_logs=50)
+    cluster = distributed.LocalCluster(
+        processes=False, dashboard_address=None, silence_logs=50
+    )
     with threadpool_limits(2, "blas"), cluster, distributed.Client(cluster) as client:
         before = threads()
         assert max(before.values()) == 2
@@ -338,10 +368,16 @@ def lone_scheduler(tmp_path):
     """A scheduler and a worker in processes of their own."""
     where = tmp_path / "scheduler.json"
     words = [sys.executable, "-m", "dask"]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": tmp_path}
+    quiet = {
+        "stdout": subprocess.DEVNULL,
+        "stderr": subprocess.DEVNULL,
+        "cwd": tmp_path,
+    }
     ends = ["--scheduler-file", str(where), "--no-dashboard"]
     scheduler = subprocess.Popen([*words, "scheduler", "--port", "0", *ends], **quiet)
-    worker = subprocess.Popen([*words, "worker", "--no-nanny", "--nthreads", "1", *ends], **quiet)
+    worker = subprocess.Popen(
+        [*words, "worker", "--no-nanny", "--nthreads", "1", *ends], **quiet
+    )
     while not where.exists():
         time.sleep(0.05)
     yield where, scheduler
@@ -361,7 +397,9 @@ def test_a_scheduler_that_goes_away_leaves_a_checkpoint(
     model = LEARNERS["mlr"]().set_params(checkpoint=path)
     with distributed.Client(scheduler_file=str(where), timeout=2) as client:
         client.wait_for_workers(1)
-        gone = pytest.raises(ConnectionError, match=r"scheduler .* gone.*rounds\.safetensors")
+        gone = pytest.raises(
+            ConnectionError, match=r"scheduler .* gone.*rounds\.safetensors"
+        )
         with AfterRound(4, scheduler.kill), rankspace.use_backend(client), gone:
             model.fit(X, y)
     resumed = model.fit(X, y)
@@ -395,7 +433,9 @@ def test_sampled_rounds_go_on_from_a_checkpoint(data, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         expected = model.fit(X, y).components_
-        model.set_params(checkpoint=tmp_path / "rounds.safetensors", max_iter=3).fit(X, y)
+        model.set_params(checkpoint=tmp_path / "rounds.safetensors", max_iter=3).fit(
+            X, y
+        )
         found = model.set_params(max_iter=6).fit(X, y).components_
     np.testing.assert_array_equal(found, expected)
 
@@ -439,7 +479,9 @@ def test_same_answer_from_files_and_chunks(learner, data, forms, client):
     for form, given in forms.items():
         where = "serial" if form == "folder" else client
         found = components(learner, given, y, where)
-        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12, err_msg=form)
+        np.testing.assert_allclose(
+            found, expected, rtol=1e-10, atol=1e-12, err_msg=form
+        )
 
 
 def test_parts_must_fit_together(tmp_path):
@@ -466,7 +508,9 @@ def test_streamed_mlr_agrees_with_the_one_in_memory(tmp_path, rng):
         model = MLR(measure=measure, C=100.0, max_iter=4, max_memory=1)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            mapped = model.fit(tmp_path / "x.npy", relevance, queries=Q).get_mahalanobis_matrix()
+            mapped = model.fit(
+                tmp_path / "x.npy", relevance, queries=Q
+            ).get_mahalanobis_matrix()
             held = model.fit(X, relevance, queries=Q).get_mahalanobis_matrix()
         np.testing.assert_allclose(mapped, held, atol=2e-2 * np.abs(held).max())
 
@@ -524,7 +568,9 @@ def test_scores_elsewhere_need_lists(client):
 def test_same_scores_of_given_lists(rng, client, monkeypatch):
     monkeypatch.setattr("rankspace.evaluation.measures.SENT", 16)
     ranking = rankspace.Ranking.from_distances(rng.normal(size=(60, 40)))
-    relevance = Relevance.from_lists([[number % 40] for number in range(60)], n_items=40)
+    relevance = Relevance.from_lists(
+        [[number % 40] for number in range(60)], n_items=40
+    )
     with rankspace.use_backend(client):
         found = rankspace.evaluate(ranking, relevance, "mrr ndcg@5")
     expected = rankspace.evaluate(ranking, relevance, "mrr ndcg@5")
@@ -549,7 +595,9 @@ def test_same_choice_of_tune(rng, client):
     with rankspace.use_backend(client):
         found = rankspace.tune(X, relevance, **options)
     assert found.report.chosen == expected.report.chosen
-    np.testing.assert_allclose(found.metric.components, expected.metric.components, rtol=1e-6)
+    np.testing.assert_allclose(
+        found.metric.components, expected.metric.components, rtol=1e-6
+    )
 
 
 def test_grid_search_through_joblib(data, client):
@@ -577,14 +625,26 @@ def test_commands_on_a_cluster(data, client, tmp_path, capsys):
     vectors, address = str(tmp_path / "x.npy"), client.scheduler.address
     words = ["--method", "gmml", "--labels", str(tmp_path / "y.npy"), "--output"]
     for name, where in (("here", []), ("there", ["--cluster", address])):
-        metric, run = str(tmp_path / f"{name}.safetensors"), str(tmp_path / f"{name}.trec")
+        metric, run = (
+            str(tmp_path / f"{name}.safetensors"),
+            str(tmp_path / f"{name}.trec"),
+        )
         assert main(["fit", vectors, *words, metric, *where]) == 0
         ranked = ["rank", vectors, "--metric", metric, "-k", "5", "--output", run]
         assert main([*ranked, *where]) == 0
     assert "cluster of 2 workers: http" in capsys.readouterr().err
-    assert (tmp_path / "here.trec").read_bytes() == (tmp_path / "there.trec").read_bytes()
-    (tmp_path / "qrels.txt").write_text("".join(f"{n} 0 {n + 3} 1\n" for n in range(440)))
-    judged = ["evaluate", str(tmp_path / "here.trec"), str(tmp_path / "qrels.txt"), "--json"]
+    assert (tmp_path / "here.trec").read_bytes() == (
+        tmp_path / "there.trec"
+    ).read_bytes()
+    (tmp_path / "qrels.txt").write_text(
+        "".join(f"{n} 0 {n + 3} 1\n" for n in range(440))
+    )
+    judged = [
+        "evaluate",
+        str(tmp_path / "here.trec"),
+        str(tmp_path / "qrels.txt"),
+        "--json",
+    ]
     answers = []
     for where in ([], ["--cluster", address]):
         assert main([*judged, *where]) == 0

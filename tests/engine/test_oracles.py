@@ -24,7 +24,9 @@ def score(name, negs_above, n_neg, k):
 
 def objective(name, negs_above, pos, neg, k):
     """Loss, plus the mean over pairs of +-(pos - neg), as the definition has it."""
-    loss = score(name, [0] * pos.size, neg.size, k) - score(name, negs_above, neg.size, k)
+    loss = score(name, [0] * pos.size, neg.size, k) - score(
+        name, negs_above, neg.size, k
+    )
     signs = np.where(np.arange(neg.size) >= np.asarray(negs_above)[:, None], 1, -1)
     return loss + np.mean(signs * (pos[:, None] - neg))
 
@@ -69,7 +71,10 @@ def test_divide_and_conquer_against_the_dynamic_program(name, rng):
     for _ in range(20):
         n_pos, n_neg = rng.integers(5, 40, 2)
         scale = 10.0 ** rng.integers(-2, 2)
-        pos, neg = descending(rng.normal(size=n_pos)), descending(rng.normal(size=n_neg))
+        pos, neg = (
+            descending(rng.normal(size=n_pos)),
+            descending(rng.normal(size=n_neg)),
+        )
         pos, neg = scale * pos, scale * neg
         discounts = discounts_of(name, n_pos + n_neg)
         found = ORACLES[name](pos, neg, 0, discounts)

@@ -32,7 +32,9 @@ def test_results_come_in_order_from_threads_that_stay():
         return part**2
 
     for _ in range(5):
-        assert list(thread_map(work, range(10), depth=2)) == [part**2 for part in range(10)]
+        assert list(thread_map(work, range(10), depth=2)) == [
+            part**2 for part in range(10)
+        ]
     assert len(names) <= 3
     assert threading.current_thread().name not in names
 
@@ -41,7 +43,9 @@ def test_results_come_in_order_from_threads_that_stay():
 def test_threads_start_none_themselves_and_go_on_after_an_error():
     def nested(part):
         caller = threading.current_thread()
-        return list(thread_map(lambda _: threading.current_thread() is caller, range(3)))
+        return list(
+            thread_map(lambda _: threading.current_thread() is caller, range(3))
+        )
 
     assert list(thread_map(nested, range(6))) == [[True] * 3] * 6
     with pytest.raises(ZeroDivisionError):
@@ -72,7 +76,8 @@ def test_after_an_error_nothing_goes_on_and_products_have_their_threads_back():
 @pytest.mark.usefixtures("three_cores")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 @pytest.mark.skipif(
-    "fork" not in multiprocessing.get_all_start_methods(), reason="processes cannot be forked here"
+    "fork" not in multiprocessing.get_all_start_methods(),
+    reason="processes cannot be forked here",
 )
 def test_a_forked_process_has_threads_of_its_own():
     squares()

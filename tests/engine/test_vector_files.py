@@ -40,7 +40,9 @@ def test_names_beside_the_vectors(tmp_path, kind):
 
 def test_a_table_of_numbers_is_a_matrix(tmp_path):
     write_table(tmp_path / "x.parquet", {"id": [5, 6], "a": [1.0, 2.0], "b": [3, 4]})
-    np.testing.assert_array_equal(read_vectors(tmp_path / "x.parquet"), [[1, 3], [2, 4]])
+    np.testing.assert_array_equal(
+        read_vectors(tmp_path / "x.parquet"), [[1, 3], [2, 4]]
+    )
     assert read_names(tmp_path / "x.parquet") == ["5", "6"]
 
 
@@ -51,15 +53,35 @@ def test_a_table_of_numbers_is_a_matrix(tmp_path):
         ("x.npz", {"a": np.ones(2)}, "must hold one matrix: got none"),
         ("x.npz", {"a": np.array([[object()]])}, "must be a .npz file of plain arrays"),
         ("x.npz", b"no", "must be a .npz file of plain arrays"),
-        ("x.safetensors", {"a": np.eye(2), "b": np.eye(3)}, "must hold one matrix: got a, b"),
+        (
+            "x.safetensors",
+            {"a": np.eye(2), "b": np.eye(3)},
+            "must hold one matrix: got a, b",
+        ),
         ("x.safetensors", b"no", "must be a safetensors file"),
-        ("x.parquet", {"v": [[1.0], [1.0, 2.0]]}, "vectors of one width: got widths 1, 2"),
-        ("x.parquet", {"v": [[1.0], None]}, "vectors of one width: got widths 1, missing"),
-        ("x.parquet", {"v": [[1.0]], "w": [[1.0]]}, "must hold one column of vectors: got v, w"),
+        (
+            "x.parquet",
+            {"v": [[1.0], [1.0, 2.0]]},
+            "vectors of one width: got widths 1, 2",
+        ),
+        (
+            "x.parquet",
+            {"v": [[1.0], None]},
+            "vectors of one width: got widths 1, missing",
+        ),
+        (
+            "x.parquet",
+            {"v": [[1.0]], "w": [[1.0]]},
+            "must hold one column of vectors: got v, w",
+        ),
         ("x.parquet", {"text": ["a"]}, "must hold a matrix"),
         ("x.parquet", b"no", "must be a parquet file"),
         ("x.npz", {"a": np.array([[np.inf]])}, "must hold finite numbers"),
-        ("x.pickle", b"no", r"a file of .npy, .npz, .parquet, .safetensors: got .*x.pickle"),
+        (
+            "x.pickle",
+            b"no",
+            r"a file of .npy, .npz, .parquet, .safetensors: got .*x.pickle",
+        ),
     ],
 )
 def test_a_sentence_for_what_cannot_be_read(tmp_path, name, content, message):
@@ -91,15 +113,21 @@ def test_parquet_without_its_reader(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["npz", "parquet"])
-def test_names_in_the_files_are_those_of_the_judgments(tmp_path, rng, kind, capsys, monkeypatch):
+def test_names_in_the_files_are_those_of_the_judgments(
+    tmp_path, rng, kind, capsys, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     X, Q = rng.normal(size=(40, 3)), rng.normal(size=(12, 3))
     write_vectors(tmp_path / f"X.{kind}", X, [f"d{i}" for i in range(40)])
     write_vectors(tmp_path / f"Q.{kind}", Q, [f"q{i}" for i in range(12)])
     near = np.argsort(((Q[:, None] - X) ** 2).sum(axis=2), axis=1)[:, 0]
-    (tmp_path / "qrels").write_text("".join(f"q{q} 0 d{i} 1\n" for q, i in enumerate(near)))
+    (tmp_path / "qrels").write_text(
+        "".join(f"q{q} 0 d{i} 1\n" for q, i in enumerate(near))
+    )
     words = [f"X.{kind}", "--queries", f"Q.{kind}", "--qrels", "qrels"]
-    assert main(["fit", *words, "--method", "listwise", "--output", "m.safetensors"]) == 0
+    assert (
+        main(["fit", *words, "--method", "listwise", "--output", "m.safetensors"]) == 0
+    )
     assert main(["rank", *words[:3], "-k", "1", "--output", "run.trec"]) == 0
     assert main(["evaluate", "run.trec", "qrels", "--measures", "p@1", "--json"]) == 0
     found = capsys.readouterr().out.split("run.trec\n")[-1]
@@ -112,10 +140,16 @@ def test_names_in_the_files_are_those_of_the_judgments(tmp_path, rng, kind, caps
     [
         ("7 0 99 1\n", None, "'99'"),
         ("77 0 1 1\n", None, "'77'"),
-        ("7 0 1 1\n", ["a", *map(str, range(1, 39)), "a"], "must not repeat a name: got 'a' again"),
+        (
+            "7 0 1 1\n",
+            ["a", *map(str, range(1, 39)), "a"],
+            "must not repeat a name: got 'a' again",
+        ),
     ],
 )
-def test_wrong_and_repeated_names(tmp_path, monkeypatch, capsys, verb, qrels, ids, message):
+def test_wrong_and_repeated_names(
+    tmp_path, monkeypatch, capsys, verb, qrels, ids, message
+):
     monkeypatch.chdir(tmp_path)
     write_vectors(tmp_path / "X.npz", np.eye(40), ids)
     write_vectors(tmp_path / "Q.npz", np.eye(12, 40))

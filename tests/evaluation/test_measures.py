@@ -93,7 +93,9 @@ def problems(draw, distances=(0.0, 1.0, 2.0, INF), max_items=5):
 
 def assert_same_values(report, expected):
     for name, values in expected.items():
-        np.testing.assert_allclose(report.values[name], values, atol=1e-12, err_msg=name)
+        np.testing.assert_allclose(
+            report.values[name], values, atol=1e-12, err_msg=name
+        )
 
 
 def expected_mean(values, weights):
@@ -106,7 +108,9 @@ def expected_mean(values, weights):
 @given(problem=problems())
 @settings(deadline=None, max_examples=100)
 def test_measures_equal_the_reference(problem, ties):
-    report = evaluate(problem.ranking(), problem.relevance(), problem.measures, ties=ties)
+    report = evaluate(
+        problem.ranking(), problem.relevance(), problem.measures, ties=ties
+    )
     expected = {name: problem.expected(name, ties) for name in problem.measures}
     assert_same_values(report, expected)
     for name, values in expected.items():
@@ -120,7 +124,9 @@ def test_measures_equal_the_reference(problem, ties):
 @settings(deadline=None, max_examples=100)
 def test_measures_of_complete_lists_equal_the_reference(problem, ties):
     report = evaluate(problem.ranking(), problem.relevance(), MEASURES, ties=ties)
-    assert_same_values(report, {name: problem.expected(name, ties) for name in MEASURES})
+    assert_same_values(
+        report, {name: problem.expected(name, ties) for name in MEASURES}
+    )
 
 
 @pytest.mark.parametrize("empty", [0, 1, 0.25])
@@ -130,9 +136,13 @@ def test_queries_with_nothing_relevant_score_what_empty_says(problem, empty):
     report = evaluate(problem.ranking(), problem.relevance(), TOP_MEASURES, empty=empty)
     for name in TOP_MEASURES:
         expected = np.nan_to_num(problem.expected(name), nan=empty)
-        np.testing.assert_allclose(report.values[name], expected, atol=1e-12, err_msg=name)
+        np.testing.assert_allclose(
+            report.values[name], expected, atol=1e-12, err_msg=name
+        )
         assert report.left_out[name] == 0
-        assert report.means[name] == pytest.approx(np.average(expected, weights=problem.weights))
+        assert report.means[name] == pytest.approx(
+            np.average(expected, weights=problem.weights)
+        )
 
 
 @given(problem=problems(), cuts=st.lists(st.integers(0, 4), max_size=3))
@@ -140,7 +150,10 @@ def test_queries_with_nothing_relevant_score_what_empty_says(problem, empty):
 def test_blocks_score_as_the_whole(problem, cuts):
     n_queries = len(problem.grades)
     bounds = sorted({0, n_queries, *(min(cut, n_queries) for cut in cuts)})
-    blocks = (Ranking.from_distances(problem.distances[a:b]) for a, b in itertools.pairwise(bounds))
+    blocks = (
+        Ranking.from_distances(problem.distances[a:b])
+        for a, b in itertools.pairwise(bounds)
+    )
     whole_report = evaluate(problem.ranking(), problem.relevance(), problem.measures)
     in_blocks = evaluate(blocks, problem.relevance(), problem.measures)
     assert_same_values(in_blocks, whole_report.values)
@@ -155,8 +168,12 @@ def test_lists_and_items_are_matched_by_name(problem, ties, data):
     n_queries, n_items = len(problem.grades), len(problem.grades[0])
     names = [f"d{i}" for i in range(n_items)]
     queries = [f"q{i}" for i in range(n_queries)]
-    listed = data.draw(st.permutations([*names, "x1", "x2"]))[: data.draw(st.integers(1, 7))]
-    lists = data.draw(st.permutations([*queries, "other"]))[: data.draw(st.integers(1, 5))]
+    listed = data.draw(st.permutations([*names, "x1", "x2"]))[
+        : data.draw(st.integers(1, 7))
+    ]
+    lists = data.draw(st.permutations([*queries, "other"]))[
+        : data.draw(st.integers(1, 5))
+    ]
     table = data.draw(
         st.lists(
             st.lists(
@@ -176,7 +193,9 @@ def test_lists_and_items_are_matched_by_name(problem, ties, data):
 
     columns = [*listed, *(name for name in names if name not in listed)]
     for q, query in enumerate(queries):
-        grades = [problem.grades[q][names.index(c)] if c in names else NAN for c in columns]
+        grades = [
+            problem.grades[q][names.index(c)] if c in names else NAN for c in columns
+        ]
         distances = [INF] * len(columns)
         if query in lists:
             distances[: len(listed)] = table[lists.index(query)]
@@ -186,7 +205,9 @@ def test_lists_and_items_are_matched_by_name(problem, ties, data):
                 name, grades, distances, own=own, unjudged=problem.unjudged,
                 min_relevant_grade=problem.min_relevant_grade, ties=ties,
             )  # fmt: skip
-            assert report.values[name][q] == pytest.approx(expected, nan_ok=True, abs=1e-12), name
+            assert report.values[name][q] == pytest.approx(
+                expected, nan_ok=True, abs=1e-12
+            ), name
 
 
 @given(
@@ -209,7 +230,9 @@ def test_candidate_lists_equal_the_reference(rows, unjudged):
         mine = [(g, d) for name, g, d in rows if name == query]
         for name in MEASURES:
             expected = query_score(name, *zip(*mine, strict=True), unjudged=unjudged)
-            assert report.values[name][q] == pytest.approx(expected, nan_ok=True, abs=1e-12), name
+            assert report.values[name][q] == pytest.approx(
+                expected, nan_ok=True, abs=1e-12
+            ), name
 
 
 @given(
@@ -222,13 +245,18 @@ def test_labels_equal_the_reference(labels, seed, ties):
     n = len(labels)
     distances = np.random.default_rng(seed).integers(0, 3, (n, n)).astype(float)
     report = evaluate(
-        Ranking.from_distances(distances), Relevance.from_labels(labels), MEASURES, ties=ties
+        Ranking.from_distances(distances),
+        Relevance.from_labels(labels),
+        MEASURES,
+        ties=ties,
     )
     for q in range(n):
         grades = [float(label == labels[q]) for label in labels]
         for name in MEASURES:
             expected = query_score(name, grades, distances[q], own=q, ties=ties)
-            assert report.values[name][q] == pytest.approx(expected, nan_ok=True, abs=1e-12), name
+            assert report.values[name][q] == pytest.approx(
+                expected, nan_ok=True, abs=1e-12
+            ), name
 
 
 # ---------------------------------------------------------------------- worked by hand
@@ -269,9 +297,13 @@ def test_measures_worked_by_hand(name, value):
 @pytest.mark.parametrize(("order", "error"), [([1, 0], 0.0), ([0, 1], 2.0)])
 def test_ranking_error_is_two_at_worst_and_one_by_chance(order, error):
     ranking, relevance = one_list(order)
-    assert evaluate(ranking, relevance, "ranking-error").means == {"ranking-error": error}
+    assert evaluate(ranking, relevance, "ranking-error").means == {
+        "ranking-error": error
+    }
     tied = Ranking.from_distances([[0.0, 0.0]])
-    assert evaluate(tied, relevance, "ranking-error", ties="mean").means == {"ranking-error": 1.0}
+    assert evaluate(tied, relevance, "ranking-error", ties="mean").means == {
+        "ranking-error": 1.0
+    }
 
 
 def test_auc_is_the_mean_over_queries():
@@ -328,7 +360,8 @@ def test_own_items_do_not_count_whether_listed_or_not():
     listed = Ranking.from_distances([[0, 1, 2], [1, 0, 2], [2, 1, 0]])
     unlisted = Ranking.from_distances([[INF, 1, 2], [1, INF, 2], [2, 1, INF]])
     assert_same_values(
-        evaluate(unlisted, relevance, MEASURES), evaluate(listed, relevance, MEASURES).values
+        evaluate(unlisted, relevance, MEASURES),
+        evaluate(listed, relevance, MEASURES).values,
     )
 
 
@@ -438,8 +471,13 @@ def test_relevant_from_is_the_relevance_level_of_trec_eval(name):
 
 def test_exponential_gain_equals_trec_eval_on_transformed_grades():
     qrels, run = random_collection(7)
-    report = evaluate(Ranking.from_run(run), Relevance.from_qrels(qrels), "ndcg@5", empty=0)
-    gains = {q: {item: 2**grade - 1 for item, grade in row.items()} for q, row in qrels.items()}
+    report = evaluate(
+        Ranking.from_run(run), Relevance.from_qrels(qrels), "ndcg@5", empty=0
+    )
+    gains = {
+        q: {item: 2**grade - 1 for item, grade in row.items()}
+        for q, row in qrels.items()
+    }
     expected = trec_eval(gains, run, "ndcg_cut.5")
     np.testing.assert_allclose(report.values["ndcg@5"], expected, rtol=0, atol=1e-9)
 
@@ -509,12 +547,16 @@ def test_numbers_of_numpy_are_numbers():
 def test_a_list_must_not_name_an_item_twice(relevant, items, name):
     ranking = Ranking.from_pairs([(np.array(items), np.arange(3.0))], 3)
     relevance = Relevance.from_lists([relevant], n_items=3)
-    with pytest.raises(ValueError, match=r"^a list must not name an item twice: that of query 0"):
+    with pytest.raises(
+        ValueError, match=r"^a list must not name an item twice: that of query 0"
+    ):
         evaluate(ranking, relevance, name)
 
 
 def test_a_list_must_not_name_a_named_item_twice():
-    ranking = Ranking.from_pairs([(np.array([1, 1]), np.arange(2.0))], 2, query_ids=["a"])
+    ranking = Ranking.from_pairs(
+        [(np.array([1, 1]), np.arange(2.0))], 2, query_ids=["a"]
+    )
     relevance = Relevance.from_qrels({"a": {"x": 1, "y": 0}})
     message = "a list must not name an item twice: that of query 'a' does."
     with pytest.raises(ValueError, match=whole(message)):
@@ -535,8 +577,12 @@ def test_measures_of_all_pairs_refuse_cut_lists(name):
 
 def test_auc_takes_lists_that_lack_only_what_does_not_count():
     ranking = Ranking.from_distances([[0.0, 1.0, INF], [INF, INF, INF]])
-    relevance = Relevance.from_lists([[1], []], [[0], [1]], n_items=3, unjudged="ignore")
-    np.testing.assert_equal(evaluate(ranking, relevance, "auc").values["auc"], [0.0, NAN])
+    relevance = Relevance.from_lists(
+        [[1], []], [[0], [1]], n_items=3, unjudged="ignore"
+    )
+    np.testing.assert_equal(
+        evaluate(ranking, relevance, "auc").values["auc"], [0.0, NAN]
+    )
 
 
 def test_unknown_items_do_not_stand_in_for_missing_ones():
@@ -612,7 +658,9 @@ def test_knn_error_equals_a_plain_loop(n_items, n_queries, seed, k):
     truth = rng.integers(0, 4, n_queries).tolist()
     k = min(k, n_items)
     found = knn_error(Ranking.from_distances(distances), labels, k, query_labels=truth)
-    assert found == pytest.approx(nearest_vote_error(distances.tolist(), labels, truth, k))
+    assert found == pytest.approx(
+        nearest_vote_error(distances.tolist(), labels, truth, k)
+    )
 
 
 @pytest.mark.parametrize(
@@ -620,7 +668,9 @@ def test_knn_error_equals_a_plain_loop(n_items, n_queries, seed, k):
     [
         pytest.param([1.0, 2.0, 3.0], ["b", "a", "a"], "a", id="most votes"),
         pytest.param([1.0, 2.0, 2.5, 3.0], ["b", "a", "a", "b"], "b", id="smaller sum"),
-        pytest.param([1.0, 2.0, 2.0, 3.0], ["b", "a", "a", "b"], "a", id="smaller label"),
+        pytest.param(
+            [1.0, 2.0, 2.0, 3.0], ["b", "a", "a", "b"], "a", id="smaller label"
+        ),
         pytest.param([-2.0, -1.0], ["b", "a"], "b", id="negative distances"),
     ],
 )
@@ -644,7 +694,9 @@ def test_a_row_does_not_vote_for_itself():
 @pytest.mark.parametrize("k", [0, 3])
 def test_knn_needs_lists_of_k_items(k):
     ranking = Ranking.from_distances([[0.0, 1.0, 2.0], [0.0, 1.0, INF]])
-    message = f"k must be from 1 to the length of the shortest list: got k={k} and 2 items."
+    message = (
+        f"k must be from 1 to the length of the shortest list: got k={k} and 2 items."
+    )
     with pytest.raises(ValueError, match=whole(message)):
         knn_error(ranking, [0, 1, 0], k, query_labels=[0, 1])
 

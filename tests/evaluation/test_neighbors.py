@@ -29,7 +29,9 @@ def test_shares_are_counts_of_the_nearest(points):
 
 def test_shares_without_the_query_itself(points):
     X, y = points
-    with_own, without = (class_shares(Index(X).rank(X), y, 1, own_votes=own)[1] for own in (1, 0))
+    with_own, without = (
+        class_shares(Index(X).rank(X), y, 1, own_votes=own)[1] for own in (1, 0)
+    )
     np.testing.assert_array_equal(with_own.argmax(axis=1), y)
     nearest = Index(X).rank(k=1).items
     np.testing.assert_array_equal(without.argmax(axis=1), y[nearest])
@@ -53,7 +55,9 @@ def test_leave_one_out_measures_are_those_of_ranking_all_others(points):
     report = leave_one_out(X, y, ks=(3,), measures="map")
     assert report.means["map"] == pytest.approx(Euclidean().fit(X, y).score(X, y))
     lists = Index(X).rank()
-    expected = np.mean([np.mean(y[items[:3]] == y[q]) for q, (items, _) in enumerate(lists)])
+    expected = np.mean(
+        [np.mean(y[items[:3]] == y[q]) for q, (items, _) in enumerate(lists)]
+    )
     assert report.means["p@3"] == pytest.approx(expected)
     assert set(report.values) == {"map", "p@3", "ndcg-mlr@3", "knn-error@3"}
 
@@ -63,7 +67,9 @@ def test_bad_sizes(points):
     ranking = Index(X).rank(X[:2], 5)
     with pytest.raises(ValueError, match=r"k must be from 1 to .* got k=6 and 5 items"):
         class_shares(ranking, y, 6)
-    with pytest.raises(ValueError, match=r"class of each of 60 items: got shape \(3,\)"):
+    with pytest.raises(
+        ValueError, match=r"class of each of 60 items: got shape \(3,\)"
+    ):
         class_shares(ranking, y[:3], 2)
     for ks in ((60,), (), (0,)):
         with pytest.raises(ValueError, match="numbers of neighbours from 1 to 59"):

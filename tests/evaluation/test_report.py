@@ -27,7 +27,10 @@ def report(*values, name="map", **options):
 def mixed():
     """One measure that counts all queries, one error that leaves one out."""
     return Report(
-        {"map": np.array([0.2, 0.4, 0.6]), "ranking-error": np.array([1.0, NAN, 2000.0])},
+        {
+            "map": np.array([0.2, 0.4, 0.6]),
+            "ranking-error": np.array([1.0, NAN, 2000.0]),
+        },
         smaller_is_better=frozenset({"ranking-error"}),
         query_ids=np.array(["a", "b", "c"]),
     )
@@ -73,7 +76,9 @@ def test_interval_is_that_of_the_central_limit(rng):
     values = rng.random(500)
     low, high = report(*values).intervals["map"]
     half = 1.96 * values.std() / math.sqrt(values.size)
-    assert [low, high] == pytest.approx([values.mean() - half, values.mean() + half], abs=half / 5)
+    assert [low, high] == pytest.approx(
+        [values.mean() - half, values.mean() + half], abs=half / 5
+    )
 
 
 def test_attributes_cannot_be_set(mixed):
@@ -96,10 +101,14 @@ def test_repr_names_the_means():
 )  # fmt: skip
 @settings(deadline=None, max_examples=40)
 def test_p_value_is_the_share_of_all_sign_flips(pairs):
-    a, b, weights = (np.array(column, dtype=float) for column in zip(*pairs, strict=True))
+    a, b, weights = (
+        np.array(column, dtype=float) for column in zip(*pairs, strict=True)
+    )
     weights[0] = 1.0
     found = compare(report(*a, weights=weights), report(*b, weights=weights))
-    assert found.p_value["map"] == pytest.approx(sign_flip_p_value(((b - a) * weights).tolist()))
+    assert found.p_value["map"] == pytest.approx(
+        sign_flip_p_value(((b - a) * weights).tolist())
+    )
     assert found.difference["map"] == pytest.approx(np.average(b - a, weights=weights))
     assert found.before["map"] == pytest.approx(np.average(a, weights=weights))
     assert found.after["map"] == pytest.approx(np.average(b, weights=weights))
@@ -107,7 +116,9 @@ def test_p_value_is_the_share_of_all_sign_flips(pairs):
 
 @pytest.mark.parametrize("n", [14, 100, 3000])
 def test_drawn_p_values_agree_with_those_of_scipy(n, rng):
-    differences = rng.normal(1.5 / math.sqrt(n), 1.0, size=n)  # one and a half standard errors
+    differences = rng.normal(
+        1.5 / math.sqrt(n), 1.0, size=n
+    )  # one and a half standard errors
     found = compare(report(*np.zeros(n)), report(*differences)).p_value["map"]
     expected = permutation_test(
         (differences,), np.mean, permutation_type="samples", n_resamples=9_999, vectorized=True,
@@ -145,7 +156,10 @@ def test_a_report_does_not_differ_from_itself(n, rng):
 @pytest.mark.parametrize("n", [8, 16], ids=["exact", "drawn"])
 def test_p_values_are_uniform_under_the_null(n, rng):
     p_values = np.array(
-        [compare(report(*rng.random(n)), report(*rng.random(n))).p_value["map"] for _ in range(200)]
+        [
+            compare(report(*rng.random(n)), report(*rng.random(n))).p_value["map"]
+            for _ in range(200)
+        ]
     )
     # Four standard deviations of a share of 200 draws.
     for level in (0.05, 0.2, 0.5):
@@ -157,20 +171,31 @@ def test_a_clear_difference_has_a_small_p_value(rng):
     a = rng.random(60)
     found = compare(report(*a), report(*(a + 0.1 + 0.05 * rng.random(60))))
     assert found.p_value["map"] < 0.001
-    assert 0.1 < found.interval["map"][0] < found.difference["map"] < found.interval["map"][1]
+    assert (
+        0.1
+        < found.interval["map"][0]
+        < found.difference["map"]
+        < found.interval["map"][1]
+    )
 
 
 def test_the_seed_decides_the_draws(rng):
     a, b = report(*rng.random(30)), report(*rng.random(30))
-    assert compare(a, b, random_state=3).to_dict() == compare(a, b, random_state=3).to_dict()
-    assert compare(a, b, random_state=3).interval != compare(a, b, random_state=4).interval
+    assert (
+        compare(a, b, random_state=3).to_dict()
+        == compare(a, b, random_state=3).to_dict()
+    )
+    assert (
+        compare(a, b, random_state=3).interval != compare(a, b, random_state=4).interval
+    )
 
 
 def test_queries_are_matched_by_name(rng):
     a, b = rng.random(7), rng.random(7)
     weights, names, order = rng.random(7), np.array(list("gfedcba")), rng.permutation(7)
     straight = compare(
-        report(*a, query_ids=names, weights=weights), report(*b, query_ids=names, weights=weights)
+        report(*a, query_ids=names, weights=weights),
+        report(*b, query_ids=names, weights=weights),
     )
     shuffled = compare(
         report(*a, query_ids=names, weights=weights),
@@ -230,9 +255,19 @@ def test_report_as_text(mixed):
     assert header.split() == ["measure", "mean", "low", "high", "queries"]
     assert set(rule) == {"-"}
     assert first.split() == ["map", "0.4000", low, high, "3"]
-    assert second.split() == ["ranking-error", "(error)", "1000.5", "1.0000", "2000.0", "2"]
+    assert second.split() == [
+        "ranking-error",
+        "(error)",
+        "1000.5",
+        "1.0000",
+        "2000.0",
+        "2",
+    ]
     assert {len(header), len(first), len(second)} == {len(rule)}
-    assert note == "of 3 queries left out, nothing to find or to compare: 1 by ranking-error."
+    assert (
+        note
+        == "of 3 queries left out, nothing to find or to compare: 1 by ranking-error."
+    )
 
 
 def test_report_says_how_many_queries_have_nothing_relevant():
@@ -304,7 +339,16 @@ def test_json_of_a_comparison_holds_no_nan():
 
 def test_comparison_as_text_markdown_and_csv(mixed):
     found = compare(mixed, mixed)
-    columns = ["measure", "before", "after", "difference", "low", "high", "p-value", "queries"]
+    columns = [
+        "measure",
+        "before",
+        "after",
+        "difference",
+        "low",
+        "high",
+        "p-value",
+        "queries",
+    ]
     assert str(found).splitlines()[0].split() == columns
     assert str(found).splitlines()[2].split() == [
         "map", "0.4000", "0.4000", "0.0000", "0.0000", "0.0000", "1.0000", "3",

@@ -14,7 +14,14 @@ from rankspace import Index, LinearMetric, Relevance, evaluate, knn_error
 from rankspace.cli.main import main
 from rankspace.datasets import Dataset, load_wine
 from rankspace.datasets._dataset import labelled
-from rankspace.experiments import Recipe, adapters, embeddings, list_recipes, load_recipe, reproduce
+from rankspace.experiments import (
+    Recipe,
+    adapters,
+    embeddings,
+    list_recipes,
+    load_recipe,
+    reproduce,
+)
 from rankspace.experiments.knn import choose, one_piece
 from rankspace.experiments.matching import Interval, synthetic
 from rankspace.experiments.noise import noisy_wine
@@ -50,7 +57,12 @@ def test_isolet_is_prepared_as_in_the_paper_and_nothing_is_whitened(monkeypatch)
     splits = {"train": np.arange(90), "test": np.arange(90, 120)}
     fake = Dataset("fake", X + y[:, None], labels=y, splits=splits)
     monkeypatch.setattr("rankspace.experiments.knn._load", lambda name: fake)
-    data = {"name": "fake", "published_split": True, "n_components": 6, "standardise": False}
+    data = {
+        "name": "fake",
+        "published_split": True,
+        "n_components": 6,
+        "standardise": False,
+    }
     options = {"test_size": 0.2, "folds": 3, "votes": [1, 5]}
     found = one_piece(data, "Euclidean", {}, 0, options)
     expected = [
@@ -65,7 +77,9 @@ def small_table(**options):
     recipe = load_recipe("mlr-table-2")
     content = dict(recipe.content)
     content["datasets"] = [d for d in content["datasets"] if d["name"] == "wine"]
-    content["methods"] = [m for m in content["methods"] if m["label"] in ("MLR-AUC", "Euclidean")]
+    content["methods"] = [
+        m for m in content["methods"] if m["label"] in ("MLR-AUC", "Euclidean")
+    ]
     options = {"n_splits": 2, "folds": 2, "votes": [1, 3, 5], **options}
     return replace(recipe, content=content, options={**recipe.options, **options})
 
@@ -87,9 +101,14 @@ def test_table_2_in_small(tmp_path):
 def test_methods_that_a_data_set_skips(tmp_path):
     recipe = small_table()
     (wine,) = recipe.content["datasets"]
-    content = {**recipe.content, "datasets": [wine, {**wine, "label": "WDBC", "name": "wdbc"}]}
+    content = {
+        **recipe.content,
+        "datasets": [wine, {**wine, "label": "WDBC", "name": "wdbc"}],
+    }
     content["datasets"][1]["skip"] = ["MLR-AUC"]
-    errors, sizes = reproduce(replace(recipe, content=content), tmp_path, n_jobs=1).tables
+    errors, sizes = reproduce(
+        replace(recipe, content=content), tmp_path, n_jobs=1
+    ).tables
     assert [row[0] for row in errors.rows] == [
         "MLR-AUC, Wine", "Euclidean, Wine", "Euclidean, WDBC"
     ]  # fmt: skip
@@ -106,7 +125,9 @@ def test_pieces_are_plain_nearest_neighbours_on_the_stated_splits():
         wine.X, wine.labels, test_size=0.2, random_state=4
     )
     model = make_pipeline(StandardScaler(), KNeighborsClassifier(1))
-    assert found["test"] == [pytest.approx(1 - model.fit(train, y_train).score(test, y_test))]
+    assert found["test"] == [
+        pytest.approx(1 - model.fit(train, y_train).score(test, y_test))
+    ]
     errors = [
         1 - model.fit(train[a], y_train[a]).score(train[b], y_train[b])
         for a, b in KFold(3, shuffle=True, random_state=4).split(train)
@@ -137,12 +158,16 @@ def test_a_stopped_run_goes_on_and_other_numbers_start_anew(tmp_path):
     after = {path: path.stat().st_mtime_ns for path in jobs.iterdir()}
     assert shares == [1.0]
     assert [path for path in before if after[path] != before[path]] == [lost]
-    reproduce(replace(recipe, options={**recipe.options, "folds": 3}), tmp_path, n_jobs=1)
+    reproduce(
+        replace(recipe, options={**recipe.options, "folds": 3}), tmp_path, n_jobs=1
+    )
     assert len(list(jobs.iterdir())) == 2 * len(before)
 
 
 def test_processes_do_not_change_the_result(tmp_path):
-    once, twice = (reproduce(small_table(), tmp_path / str(n), n_jobs=n) for n in (1, 2))
+    once, twice = (
+        reproduce(small_table(), tmp_path / str(n), n_jobs=n) for n in (1, 2)
+    )
     assert once.tables == twice.tables
 
 
@@ -167,7 +192,9 @@ def test_sets_that_are_not_at_hand_are_named(tmp_path, monkeypatch):
 
 
 def test_figure_1_mlr_keeps_to_the_vertical_axis_and_lmnn_does_not(tmp_path):
-    outcome = reproduce(load_recipe("mlr-figure-1").with_options({"n_samples": 200}), tmp_path)
+    outcome = reproduce(
+        load_recipe("mlr-figure-1").with_options({"n_samples": 200}), tmp_path
+    )
     shares = {row[0]: row[1] for row in outcome.tables[0].rows}
     assert shares["MLR-AUC"] > 0.9
     assert shares["MLR-MAP"] > 0.9
@@ -206,7 +233,9 @@ def test_intervals_share_no_user_and_held_out_parts_no_judgment():
     assert not (first.X[:, None, 0] == second.X[None, :, 0]).any()
     kept, held_out = first.held_out(0.25, 0)
     assert held_out.relevance.n_queries == 75
-    assert not np.intersect1d(kept.relevance.query_items, held_out.relevance.query_items).size
+    assert not np.intersect1d(
+        kept.relevance.query_items, held_out.relevance.query_items
+    ).size
     events = Interval(first.X, first.relevance, np.arange(500) % 10)
     kept, held_out = events.held_out(0.2, 0)
     assert len(held_out.X) == 100
@@ -229,7 +258,9 @@ def test_the_demonstration_of_r_mlr_in_small(tmp_path):
     recipe = replace(recipe, content={**recipe.content, "methods": methods})
     rows = reproduce(recipe, tmp_path, n_jobs=1).tables[0].rows
     found = {row[0]: row for row in rows}
-    assert float(found["R-MLR, C 1000, lambda 10"][1][:5]) > float(found["Euclidean"][1][:5])
+    assert float(found["R-MLR, C 1000, lambda 10"][1][:5]) > float(
+        found["Euclidean"][1][:5]
+    )
     assert found["Euclidean"][4] == "20.0 of 20"
     assert float(found["R-MLR, C 1000, lambda 10"][4].split()[0]) < 10
 
@@ -239,7 +270,9 @@ def test_the_demonstration_of_r_mlr_in_small(tmp_path):
 
 def test_a_recipe_of_ones_own(tmp_path):
     path = tmp_path / "mine.toml"
-    path.write_text('title = "t"\npaper = "p"\ncost = "c"\nprotocol = "toy"\n[options]\nseed = 1\n')
+    path.write_text(
+        'title = "t"\npaper = "p"\ncost = "c"\nprotocol = "toy"\n[options]\nseed = 1\n'
+    )
     recipe = load_recipe(path)
     assert recipe == Recipe("mine", "t", "p", "c", "toy", {"seed": 1}, {})
     assert recipe.with_options({"seed": 2}).options == {"seed": 2}
@@ -258,14 +291,18 @@ def test_bad_recipes(tmp_path, text, message):
 
 def test_recipes_that_cannot_run(tmp_path):
     head = {"name": "mine", "title": "t", "paper": "p", "cost": "c"}
-    with pytest.raises(ValueError, match=r"protocol of recipe mine must be one of .*knn"):
+    with pytest.raises(
+        ValueError, match=r"protocol of recipe mine must be one of .*knn"
+    ):
         reproduce(Recipe(**head, protocol="nope"), tmp_path)
     with pytest.raises(ValueError, match="recipe mine lacks 'n_samples'"):
         reproduce(Recipe(**head, protocol="toy"), tmp_path)
 
 
 def test_unknown_names():
-    with pytest.raises(ValueError, match="no recipe 'nope': there are embeddings, frml-figure-1, "):
+    with pytest.raises(
+        ValueError, match="no recipe 'nope': there are embeddings, frml-figure-1, "
+    ):
         load_recipe("nope")
     with pytest.raises(ValueError, match="no option 'splits': it has n_splits, "):
         load_recipe("mlr-table-2").with_options({"splits": 3})
@@ -275,8 +312,17 @@ def test_the_command_lists_and_runs(tmp_path, capsys):
     assert main(["reproduce"]) == 0
     assert "mlr-table-2" in capsys.readouterr().out
     assert main(["reproduce", "--json"]) == 0
-    assert {row["name"] for row in json.loads(capsys.readouterr().out)} == set(list_recipes())
-    words = ["reproduce", "mlr-figure-1", "--folder", str(tmp_path), "--set", "n_samples=60"]
+    assert {row["name"] for row in json.loads(capsys.readouterr().out)} == set(
+        list_recipes()
+    )
+    words = [
+        "reproduce",
+        "mlr-figure-1",
+        "--folder",
+        str(tmp_path),
+        "--set",
+        "n_samples=60",
+    ]
     assert main(words) == 0
     assert "written to" in capsys.readouterr().out
     assert main([*words, "--json"]) == 0
@@ -327,8 +373,12 @@ def test_retrieval_judges_the_test_part_over_all_others(monkeypatch):
     found = judge_piece(data, "Euclidean", [{}], 0, 0, OPTIONS)
     train, test = np.sort(blobs.splits["train"]), np.sort(blobs.splits["test"])
     scaler = StandardScaler().fit(blobs.X[train])
-    relevance = Relevance.from_labels(blobs.labels[train], query_labels=blobs.labels[test])
-    ranking = Index(scaler.transform(blobs.X[train])).rank(scaler.transform(blobs.X[test]))
+    relevance = Relevance.from_labels(
+        blobs.labels[train], query_labels=blobs.labels[test]
+    )
+    ranking = Index(scaler.transform(blobs.X[train])).rank(
+        scaler.transform(blobs.X[test])
+    )
     expected = evaluate(ranking, relevance, "auc map p@1 p@10").means
     assert {key: found[key] for key in expected} == pytest.approx(expected)
     assert found["size"] == "200 items x 6, 100 queries"
@@ -344,9 +394,13 @@ def test_retrieval_chooses_on_the_validation_part_alone(monkeypatch):
         np.where(np.isin(np.arange(300), blobs.splits["test"]), 0, blobs.labels),
     ):
         fake = labelled("blobs", blobs.X, labels, splits=blobs.splits)
-        monkeypatch.setattr("rankspace.experiments.retrieval._load", lambda name, fake=fake: fake)
+        monkeypatch.setattr(
+            "rankspace.experiments.retrieval._load", lambda name, fake=fake: fake
+        )
         every = [{**s, "n_triplets": 3000, "random_state": 0} for s in settings]
-        chosen.append(judge_piece({"name": "blobs"}, "OASIS", every, 0, 0, OPTIONS)["chosen"])
+        chosen.append(
+            judge_piece({"name": "blobs"}, "OASIS", every, 0, 0, OPTIONS)["chosen"]
+        )
     assert chosen[0] == chosen[1] != ""
 
 
@@ -362,7 +416,9 @@ def test_a_recipe_against_rank_runs_in_small(monkeypatch, tmp_path):
         most = "n_triplets" if method["estimator"] == "FRML" else "n_triplets"
         method["fixed"] = {**method["fixed"], most: 2000}
     content["methods"] = methods
-    small = replace(recipe, content=content, options={**recipe.options, "ranks": [2, 4]})
+    small = replace(
+        recipe, content=content, options={**recipe.options, "ranks": [2, 4]}
+    )
     outcome = reproduce(small, tmp_path, n_jobs=1)
     assert [row[:2] for row in outcome.tables[0].rows] == [
         ["FRML-AUC", "2"], ["FRML-AUC", "4"], ["LORETA", "2"], ["LORETA", "4"], ["Euclidean", "–"],
@@ -383,7 +439,9 @@ def test_the_expected_loss_is_that_of_simulated_draws(rng):
             hit = np.flatnonzero(draws < k)
             costs.append(levels[20 // (hit[0] + 1)] if hit.size else 0.0)
         error = np.std(costs) / len(costs) ** 0.5
-        assert expected_loss(levels, gamma)[k] == pytest.approx(np.mean(costs), abs=4 * error)
+        assert expected_loss(levels, gamma)[k] == pytest.approx(
+            np.mean(costs), abs=4 * error
+        )
         cut = truncated(levels, gamma)
         assert cut[gamma] == levels[gamma]
         assert not cut[:gamma].any()
@@ -420,12 +478,16 @@ def test_what_people_use_finds_a_map_of_the_queries(kind):
     train = data.relevance.take_queries(np.arange(60))
     metric = getattr(adapters, kind)(data.X, train, data.queries[:60], 0)
     test = data.relevance.take_queries(np.arange(60, 90))
-    found = evaluate(Index(data.X, metric).rank(data.queries[60:]), test, "mrr").means["mrr"]
+    found = evaluate(Index(data.X, metric).rank(data.queries[60:]), test, "mrr").means[
+        "mrr"
+    ]
     raw = evaluate(Index(data.X).rank(data.queries[60:]), test, "mrr").means["mrr"]
     assert found > raw + 0.05
 
 
-def test_embeddings_are_judged_on_queries_that_were_not_learned_from(monkeypatch, tmp_path):
+def test_embeddings_are_judged_on_queries_that_were_not_learned_from(
+    monkeypatch, tmp_path
+):
     data = turned_queries()
     monkeypatch.setattr("rankspace.experiments.embeddings._load", lambda name: data)
     recipe = load_recipe("embeddings")
@@ -434,12 +496,19 @@ def test_embeddings_are_judged_on_queries_that_were_not_learned_from(monkeypatch
         {"label": "Folds", "name": "wine", "folds": 3, "deals": 2},
         {"label": "Parts", "name": "wine"},
     ]
-    content["methods"] = [m for m in content["methods"] if m["kind"] in ("raw", "ridge")]
+    content["methods"] = [
+        m for m in content["methods"] if m["kind"] in ("raw", "ridge")
+    ]
     outcome = reproduce(replace(recipe, content=content), tmp_path, n_jobs=1)
     folds, parts = outcome.tables
-    assert "90 held-out queries, 90 with new documents only in some of 2 deals" in folds.title
+    assert (
+        "90 held-out queries, 90 with new documents only in some of 2 deals"
+        in folds.title
+    )
     everyone = evaluate(
-        Index(data.X.astype("f4")).rank(data.queries.astype("f4")), data.relevance, "map"
+        Index(data.X.astype("f4")).rank(data.queries.astype("f4")),
+        data.relevance,
+        "map",
     )
     assert float(folds.rows[0][3]) == pytest.approx(everyone.means["map"], abs=1e-4)
     assert "30 held-out queries, 30 with new" in parts.title
@@ -456,9 +525,12 @@ def test_deals_of_the_folds_are_no_new_queries():
     raw = {"queries": np.array([0, 1, 2, 1, 0, 2]), "NDCG@10": np.zeros(6)}
     tuned = {**raw, "NDCG@10": np.array([1.0, 2.0, 4.0, 3.0, 7.0, 5.0])}
     new = np.array([True, True, False, True, False, False])
-    np.testing.assert_array_equal(embeddings._of_queries(tuned, "NDCG@10", new), [1.0, 2.5])
     np.testing.assert_array_equal(
-        embeddings._of_queries(tuned, "NDCG@10", np.ones(6, dtype=bool)), [4.0, 2.5, 4.5]
+        embeddings._of_queries(tuned, "NDCG@10", new), [1.0, 2.5]
+    )
+    np.testing.assert_array_equal(
+        embeddings._of_queries(tuned, "NDCG@10", np.ones(6, dtype=bool)),
+        [4.0, 2.5, 4.5],
     )
 
 

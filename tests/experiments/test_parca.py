@@ -45,7 +45,9 @@ def texts():
 
 def test_rows_have_unit_length_and_classes_their_share(monkeypatch):
     X, y = load_iris(return_X_y=True)
-    monkeypatch.setattr(prepared, "open_dataset", lambda name: Dataset(name, X, labels=y))
+    monkeypatch.setattr(
+        prepared, "open_dataset", lambda name: Dataset(name, X, labels=y)
+    )
     whole = prepare("iris", per_class=20)
     np.testing.assert_allclose(np.linalg.norm(whole.X, axis=1), 1)
     assert np.bincount(whole.y).tolist() == [20, 20, 20]
@@ -70,7 +72,9 @@ def test_a_split_has_a_share_of_each_class_and_at_least_two_rows():
     y = np.repeat([0, 1, 2], [100, 50, 10])
     rows, others = split_rows(y, 0.1, 0)
     assert np.bincount(y[rows]).tolist() == [10, 5, 2]
-    np.testing.assert_array_equal(np.sort(np.concatenate((rows, others))), np.arange(160))
+    np.testing.assert_array_equal(
+        np.sort(np.concatenate((rows, others))), np.arange(160)
+    )
     assert (split_rows(y, 0.1, 1)[0] != rows).any()
 
 
@@ -79,10 +83,14 @@ def test_lda_is_that_of_scikit_learn_for_equal_classes():
     found = discriminant(X, y, eps=1e-9)
     expected = LinearDiscriminantAnalysis(n_components=2).fit(X, y).scalings_[:, :2].T
     for a, b in zip(found, expected, strict=True):
-        assert abs(a @ b) / np.linalg.norm(a) / np.linalg.norm(b) == pytest.approx(1, abs=1e-6)
+        assert abs(a @ b) / np.linalg.norm(a) / np.linalg.norm(b) == pytest.approx(
+            1, abs=1e-6
+        )
 
 
-@pytest.mark.parametrize("name", ["PARCA", "LogisticPARCA", "NCA", "LDA", "ITML", "PCA"])
+@pytest.mark.parametrize(
+    "name", ["PARCA", "LogisticPARCA", "NCA", "LDA", "ITML", "PCA"]
+)
 def test_methods_learn(name):
     whole = prepare("wine")
     rows = split_rows(whole.y, 0.2, 0)[0]
@@ -108,16 +116,35 @@ def test_curves_and_views_in_small(tmp_path):
     recipe = load_recipe("parca-figure-3")
     methods = [m for m in recipe.content["methods"] if m["label"] in ("PARCA", "LDA")]
     wine = {"label": "Wine", "name": "wine"}
-    view = {"name": "view", "dataset": "Wine", "ratio": 0.1, "methods": ["PARCA", "LDA"]}
-    content = {**recipe.content, "datasets": [wine], "methods": methods, "views": [view]}
-    recipe = replace(recipe, content=content).with_options({"n_splits": 2, "ratios": [0.1, 0.2]})
+    view = {
+        "name": "view",
+        "dataset": "Wine",
+        "ratio": 0.1,
+        "methods": ["PARCA", "LDA"],
+    }
+    content = {
+        **recipe.content,
+        "datasets": [wine],
+        "methods": methods,
+        "views": [view],
+    }
+    recipe = replace(recipe, content=content).with_options(
+        {"n_splits": 2, "ratios": [0.1, 0.2]}
+    )
     outcome = reproduce(recipe, tmp_path, n_jobs=1)
     errors, gaps = outcome.tables
     assert list(errors.header) == ["method", "10 % (n = 18)", "20 % (n = 36)"]
     assert [row[0] for row in errors.rows] == ["PARCA", "LDA"]
-    assert all(0 < float(cell.split(" ± ")[0]) < 1 for row in errors.rows for cell in row[1:])
+    assert all(
+        0 < float(cell.split(" ± ")[0]) < 1 for row in errors.rows for cell in row[1:]
+    )
     parca, lda = (
-        np.array([one_piece({"name": "wine"}, method, 0.1, split, 2000)[0] for split in range(2)])
+        np.array(
+            [
+                one_piece({"name": "wine"}, method, 0.1, split, 2000)[0]
+                for split in range(2)
+            ]
+        )
         for method in methods
     )
     assert [row[0] for row in gaps.rows] == ["LDA"]
@@ -131,9 +158,13 @@ def test_curves_and_views_in_small(tmp_path):
 def test_times_in_small(tmp_path):
     recipe = load_recipe("parca-table-2")
     assert len(recipe.content["datasets"]) == 11
-    methods = [m for m in recipe.content["methods"] if m["label"] in ("LDA", "Logistic PARCA")]
+    methods = [
+        m for m in recipe.content["methods"] if m["label"] in ("LDA", "Logistic PARCA")
+    ]
     wine = {"label": "Wine", "name": "wine"}
-    recipe = replace(recipe, content={**recipe.content, "datasets": [wine], "methods": methods})
+    recipe = replace(
+        recipe, content={**recipe.content, "datasets": [wine], "methods": methods}
+    )
     (times,) = reproduce(recipe, tmp_path, n_jobs=1).tables
     assert list(times.header) == ["method", "Wine (18 x 13)"]
     assert [row[0] for row in times.rows] == ["LDA", "Logistic PARCA"]
@@ -158,5 +189,7 @@ def test_clusters_in_small(tmp_path, monkeypatch):
     summary, topics = outcome.tables
     assert [row[0] for row in summary.rows] == ["Few", "Dots"]
     assert sum(int(n) for n in summary.rows[0][-1].split(", ")) == 4
-    assert {"disk", "hockey"} <= set(", ".join(row[1] for row in topics.rows).split(", "))
+    assert {"disk", "hockey"} <= set(
+        ", ".join(row[1] for row in topics.rows).split(", ")
+    )
     assert sorted(outcome.pictures) == ["dots", "words"]

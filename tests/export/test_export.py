@@ -27,13 +27,17 @@ def X():
     """Items of many clusters, as embeddings are, in float32."""
     rng = np.random.default_rng(1)
     centres = 2 * rng.standard_normal((60, 24))
-    return (centres[rng.integers(60, size=3000)] + rng.standard_normal((3000, 24))).astype("f4")
+    return (
+        centres[rng.integers(60, size=3000)] + rng.standard_normal((3000, 24))
+    ).astype("f4")
 
 
 @pytest.fixture(scope="module")
 def Q(X):
     rng = np.random.default_rng(2)
-    return (X[rng.choice(3000, 100)] + 0.5 * rng.standard_normal((100, 24))).astype("f4")
+    return (X[rng.choice(3000, 100)] + 0.5 * rng.standard_normal((100, 24))).astype(
+        "f4"
+    )
 
 
 def make_metric(kind):
@@ -58,7 +62,9 @@ def assert_same_lists(found, metric, Q, X, rtol=1e-4):
     found = np.asarray(found)
     assert found.shape == (len(Q), K)
     assert all(len(set(row)) == K for row in found.tolist())
-    got = np.take_along_axis(metric.distances(Q.astype(float), X.astype(float)), found, axis=1)
+    got = np.take_along_axis(
+        metric.distances(Q.astype(float), X.astype(float)), found, axis=1
+    )
     best = wanted.distances.reshape(found.shape)
     np.testing.assert_allclose(got, best, rtol=rtol)
     assert np.mean(found == wanted.items.reshape(found.shape)) > 0.99
@@ -66,7 +72,9 @@ def assert_same_lists(found, metric, Q, X, rtol=1e-4):
 
 def recall(found, metric, Q, X):
     wanted = Index(X, metric).rank(Q, K).items.reshape(-1, K)
-    return np.mean([len(set(a) & set(b)) / K for a, b in zip(found, wanted, strict=True)])
+    return np.mean(
+        [len(set(a) & set(b)) / K for a, b in zip(found, wanted, strict=True)]
+    )
 
 
 def by_inner_product(queries, items):
@@ -98,12 +106,18 @@ def test_npy_is_written_in_blocks(metric, X, Q, tmp_path, block_size):
 
 
 @pytest.mark.parametrize(
-    ("stored", "written"), [("f2", "f4"), ("f4", "f4"), ("f8", "f8"), ("i4", "f8"), ("u1", "f8")]
+    ("stored", "written"),
+    [("f2", "f4"), ("f4", "f4"), ("f8", "f8"), ("i4", "f8"), ("u1", "f8")],
 )
 def test_npy_keeps_single_precision(tmp_path, stored, written):
     X = np.asfortranarray(np.arange(12).reshape(4, 3).astype(stored))
     np.save(tmp_path / "X.npy", X)
-    to_npy(LinearMetric([[1.0, 2.0, 3.0]]), tmp_path / "X.npy", tmp_path / "out.npy", block_size=3)
+    to_npy(
+        LinearMetric([[1.0, 2.0, 3.0]]),
+        tmp_path / "X.npy",
+        tmp_path / "out.npy",
+        block_size=3,
+    )
     found = np.load(tmp_path / "out.npy")
     assert found.dtype == written
     np.testing.assert_array_equal(found, X.astype(float) @ [[1.0], [2.0], [3.0]])
@@ -121,7 +135,9 @@ def test_frozen_corpus_ranks_alike(metric, X, Q, tmp_path, offset, in_file):
     found = by_inner_product(asked.embed_queries(Q.astype(float)), items.astype(float))
     assert_same_lists(found, metric, Q, X)
     asked.save(tmp_path / "queries.safetensors")
-    ranking = Index(items, BilinearMetric.load(tmp_path / "queries.safetensors")).rank(Q, K)
+    ranking = Index(items, BilinearMetric.load(tmp_path / "queries.safetensors")).rank(
+        Q, K
+    )
     assert recall(ranking.items.reshape(-1, K), metric, Q, X) > 0.99
 
 
@@ -167,10 +183,14 @@ def test_more_items_can_be_added_to_faiss(metric, X, Q):
 
 @pytest.mark.parametrize("with_queries", [True, False])
 @pytest.mark.parametrize("index_kind", ["hnsw", "ivf"])
-def test_approximate_faiss_finds_what_it_promises(metric, X, Q, tmp_path, index_kind, with_queries):
+def test_approximate_faiss_finds_what_it_promises(
+    metric, X, Q, tmp_path, index_kind, with_queries
+):
     faiss = pytest.importorskip("faiss")
     asked = Q[50:] if with_queries else None
-    index = to_faiss(metric, X, tmp_path / "index.faiss", index=index_kind, queries=asked)
+    index = to_faiss(
+        metric, X, tmp_path / "index.faiss", index=index_kind, queries=asked
+    )
     assert recall(index.search(Q[:50], K)[1], metric, Q[:50], X) >= 0.99
     stored = faiss.read_index(str(tmp_path / "index.faiss"))
     np.testing.assert_array_equal(stored.search(Q, K)[1], index.search(Q, K)[1])
@@ -181,7 +201,9 @@ def test_faiss_of_few_items(metric, X, index_kind):
     pytest.importorskip("faiss")
     index = to_faiss(metric, X[:3], index=index_kind)
     found = index.search(X[:2], 3)[1]
-    np.testing.assert_array_equal(found, np.argsort(metric.distances(X[:2], X[:3]), axis=1))
+    np.testing.assert_array_equal(
+        found, np.argsort(metric.distances(X[:2], X[:3]), axis=1)
+    )
 
 
 # ---------------------------------------------------------------------- ONNX
@@ -195,13 +217,17 @@ def test_onnx_maps_as_the_metric_does(metric, X, tmp_path, side):
     operators = [node.op_type for node in model.graph.node]
     shifted = metric.kind != "linear" and side == "queries"
     assert operators == (["MatMul", "Add"] if shifted else ["MatMul"])
-    session = runtime.InferenceSession(tmp_path / "map.onnx", providers=["CPUExecutionProvider"])
+    session = runtime.InferenceSession(
+        tmp_path / "map.onnx", providers=["CPUExecutionProvider"]
+    )
     (found,) = session.run(["mapped"], {"vectors": X})
     embed = metric.embed_queries if side == "queries" else metric.embed_items
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, embed(X), rtol=1e-4, atol=1e-4)
     notes = session.get_modelmeta().custom_metadata_map
-    assert notes["search"] == ("inner product" if metric.inner_product else "Euclidean distance")
+    assert notes["search"] == (
+        "inner product" if metric.inner_product else "Euclidean distance"
+    )
 
 
 def test_lists_of_a_query_that_went_through_onnx(metric, X, Q, tmp_path):
@@ -224,7 +250,10 @@ def test_lists_of_a_query_that_went_through_onnx(metric, X, Q, tmp_path):
 @pytest.fixture(scope="module")
 def server():
     """A PostgreSQL of our own in a folder of its own, gone at the end."""
-    with tempfile.TemporaryDirectory(prefix="pg") as folder, pytest.MonkeyPatch.context() as patch:
+    with (
+        tempfile.TemporaryDirectory(prefix="pg") as folder,
+        pytest.MonkeyPatch.context() as patch,
+    ):
         patch.setenv("XDG_RUNTIME_DIR", folder)
         pgserver = pytest.importorskip("pgserver")
         pytest.importorskip("psycopg")
@@ -257,9 +286,13 @@ def fetch_lists(connection, sql, metric, Q):
 def test_pgvector_ranks_alike(metric, X, Q, connection):
     sql = to_pgvector(metric, X, connection, block_size=700)
     assert_same_lists(fetch_lists(connection, sql, metric, Q), metric, Q, X)
-    stored = connection.execute("SELECT embedding FROM items WHERE id = 1234").fetchone()[0]
+    stored = connection.execute(
+        "SELECT embedding FROM items WHERE id = 1234"
+    ).fetchone()[0]
     np.testing.assert_allclose(
-        np.fromstring(stored[1:-1], sep=","), metric.embed_items(X[1234:1235])[0], rtol=1e-4
+        np.fromstring(stored[1:-1], sep=","),
+        metric.embed_items(X[1234:1235])[0],
+        rtol=1e-4,
     )
 
 
@@ -280,12 +313,21 @@ def test_pgvector_keeps_names_and_refuses_to_overwrite(X, Q, connection):
     metric = make_metric("linear")
     names = [f"it's \t n\u00b0{i}" for i in range(50)]
     sql = to_pgvector(metric, X[:50], connection, ids=names)
-    found = connection.execute(sql, (str(metric.embed_queries(Q)[0].tolist()), 50)).fetchall()
-    assert [row[0] for row in found] == Index(X[:50], metric, ids=names).rank(Q[:1]).ids(0)
-    with pytest.raises(ValueError, match=r"table must be new: items exists\. Pass replace=True"):
+    found = connection.execute(
+        sql, (str(metric.embed_queries(Q)[0].tolist()), 50)
+    ).fetchall()
+    assert [row[0] for row in found] == Index(X[:50], metric, ids=names).rank(
+        Q[:1]
+    ).ids(0)
+    with pytest.raises(
+        ValueError, match=r"table must be new: items exists\. Pass replace=True"
+    ):
         to_pgvector(metric, X[:50], connection)
     to_pgvector(metric, X[:20], connection, replace=True)
-    assert connection.execute("SELECT count(*), max(id) FROM items").fetchone() == (20, 19)
+    assert connection.execute("SELECT count(*), max(id) FROM items").fetchone() == (
+        20,
+        19,
+    )
 
 
 def test_a_failed_export_leaves_the_table_as_it_was(X, connection):
@@ -299,13 +341,19 @@ def test_a_failed_export_leaves_the_table_as_it_was(X, connection):
 
 
 @pytest.mark.parametrize("index", ["exact", "hnsw"])
-def test_a_script_does_what_the_connection_does(metric, X, server, connection, tmp_path, index):
+def test_a_script_does_what_the_connection_does(
+    metric, X, server, connection, tmp_path, index
+):
     names = [f"a\\b\t{i}" for i in range(40)]
     to_pgvector(metric, X[:40], connection, ids=names)
-    sql = to_sql(metric, X[:40], tmp_path / "s.sql", ids=names, index=index, table="things")
+    sql = to_sql(
+        metric, X[:40], tmp_path / "s.sql", ids=names, index=index, table="things"
+    )
     assert ("USING hnsw" in (tmp_path / "s.sql").read_text()) == (index == "hnsw")
     server.psql((tmp_path / "s.sql").read_text())
-    joined = "SELECT items.embedding <-> things.embedding FROM items JOIN things USING (id)"
+    joined = (
+        "SELECT items.embedding <-> things.embedding FROM items JOIN things USING (id)"
+    )
     apart = np.array(connection.execute(joined).fetchall())
     assert apart.shape == (40, 1)
     assert apart.max() < 1e-6
@@ -314,7 +362,9 @@ def test_a_script_does_what_the_connection_does(metric, X, server, connection, t
 
 def test_tables_that_pgvector_cannot_hold():
     wide = LinearMetric(np.ones((2001, 1)))
-    with pytest.raises(ValueError, match=r"'hnsw' pgvector takes vectors of up to 2000 .* 2001"):
+    with pytest.raises(
+        ValueError, match=r"'hnsw' pgvector takes vectors of up to 2000 .* 2001"
+    ):
         to_pgvector(wide, [[1.0]], "", index="hnsw")
     for table in ("Items", 'a"b', "a b", "a.b.c", ""):
         with pytest.raises(ValueError, match="table must be a name of small letters"):
@@ -360,18 +410,29 @@ def test_qdrant_refuses_to_overwrite(X):
 def test_a_missing_package_names_the_extra(X, monkeypatch, export, package):
     for module in ("faiss", "onnx", "psycopg"):
         monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ImportError, match=rf"{package}.*: pip install 'rankspace\[export\]'"):
+    with pytest.raises(
+        ImportError, match=rf"{package}.*: pip install 'rankspace\[export\]'"
+    ):
         export(make_metric("linear"), X)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"vectors": np.ones((3, 5))}, "vectors must have 24 features as the metric takes: got 5"),
-        ({"vectors": np.ones(3)}, r"vectors must be a matrix of real numbers.*shape \(3,\)"),
+        (
+            {"vectors": np.ones((3, 5))},
+            "vectors must have 24 features as the metric takes: got 5",
+        ),
+        (
+            {"vectors": np.ones(3)},
+            r"vectors must be a matrix of real numbers.*shape \(3,\)",
+        ),
         ({"vectors": np.full((3, 24), np.nan)}, "vectors must hold finite numbers"),
         ({"vectors": np.ones((0, 24))}, "vectors must hold at least one vector"),
-        ({"metric": "euclidean"}, "metric must be a LinearMetric or a BilinearMetric.*got str"),
+        (
+            {"metric": "euclidean"},
+            "metric must be a LinearMetric or a BilinearMetric.*got str",
+        ),
         ({"block_size": 0}, "block_size must be at least 1 row: got 0"),
     ],
 )

@@ -22,7 +22,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from rankspace import BaseRanker, BilinearMetric, Euclidean, LinearMetric, Relevance, evaluate
+from rankspace import (
+    BaseRanker,
+    BilinearMetric,
+    Euclidean,
+    LinearMetric,
+    Relevance,
+    evaluate,
+)
 
 
 class Weighted(BaseRanker):
@@ -87,14 +94,18 @@ def brute_map(X, y):
 
 def test_score_ranks_each_row_against_the_others(rng):
     X, y = rng.normal(size=(60, 3)), rng.integers(0, 3, 60)
-    assert Euclidean().fit(X, y).score(X, y) == pytest.approx(brute_map(X, y), abs=1e-12)
+    assert Euclidean().fit(X, y).score(X, y) == pytest.approx(
+        brute_map(X, y), abs=1e-12
+    )
 
 
 def test_labels_and_relevance_are_the_same_supervision(iris):
     X, y = iris
     relevance = Relevance.from_labels(y)
     model = Weighted(3.0).fit(X, relevance)
-    np.testing.assert_array_equal(model.components_, Weighted(3.0).fit(X, y).components_)
+    np.testing.assert_array_equal(
+        model.components_, Weighted(3.0).fit(X, y).components_
+    )
     assert model.score(X, relevance) == model.score(X, y)
 
 
@@ -120,11 +131,17 @@ def test_metric_vocabulary(iris):
     model = Weighted(2.0).fit(X, y)
     pairs = np.stack((X[:5], X[5:10]), axis=1)
     W, difference = model.get_mahalanobis_matrix(), X[0] - X[5]
-    assert model.pair_distance(pairs)[0] == pytest.approx(np.sqrt(difference @ W @ difference))
-    assert model.get_metric()(X[0], X[5]) == pytest.approx(model.pair_distance(pairs)[0])
+    assert model.pair_distance(pairs)[0] == pytest.approx(
+        np.sqrt(difference @ W @ difference)
+    )
+    assert model.get_metric()(X[0], X[5]) == pytest.approx(
+        model.pair_distance(pairs)[0]
+    )
     np.testing.assert_array_equal(model.pair_score(pairs), -model.pair_distance(pairs))
     np.testing.assert_allclose(model.transform(X), X @ model.components_.T)
-    with pytest.raises(ValueError, match=r"pairs must have shape \(n_pairs, 2, 4\): got \(5, 4\)"):
+    with pytest.raises(
+        ValueError, match=r"pairs must have shape \(n_pairs, 2, 4\): got \(5, 4\)"
+    ):
         model.pair_distance(X[:5])
 
 
@@ -132,12 +149,23 @@ def test_neighbours_under_the_metric(iris):
     X, y = iris
     model = Weighted(5.0).fit(X, y)
     slow = KNeighborsClassifier(metric=model.get_metric()).fit(X, y).predict(X[:20])
-    fast = KNeighborsClassifier().fit(model.transform(X), y).predict(model.transform(X[:20]))
+    fast = (
+        KNeighborsClassifier()
+        .fit(model.transform(X), y)
+        .predict(model.transform(X[:20]))
+    )
     np.testing.assert_array_equal(slow, fast)
 
 
 @pytest.mark.parametrize(
-    "name", ["transform", "get_mahalanobis_matrix", "get_metric", "pair_distance", "pair_score"]
+    "name",
+    [
+        "transform",
+        "get_mahalanobis_matrix",
+        "get_metric",
+        "pair_distance",
+        "pair_score",
+    ],
 )
 def test_what_a_similarity_lacks_is_absent(name, iris):
     model = Similarity().fit(*iris)
@@ -168,7 +196,10 @@ def test_grid_search_over_a_pipeline(iris):
     X = np.c_[1000 * np.random.default_rng(0).random(len(X)), X]
     for target in (y, Relevance.from_labels(y)):
         pipeline = make_pipeline(StandardScaler(), Weighted())
-        grid, cv = {"weighted__weight": [0.0, 1.0]}, KFold(5, shuffle=True, random_state=0)
+        grid, cv = (
+            {"weighted__weight": [0.0, 1.0]},
+            KFold(5, shuffle=True, random_state=0),
+        )
         search = GridSearchCV(pipeline, grid, cv=cv, error_score="raise")
         search.fit(X, target)
         assert search.best_params_ == {"weighted__weight": 0.0}
@@ -178,10 +209,14 @@ def test_grid_search_over_a_pipeline(iris):
 def test_splitters_take_relevance(iris):
     X, y = iris
     cv = KFold(3, shuffle=True, random_state=0)
-    both = [cross_val_score(Euclidean(), X, t, cv=cv) for t in (y, Relevance.from_labels(y))]
+    both = [
+        cross_val_score(Euclidean(), X, t, cv=cv) for t in (y, Relevance.from_labels(y))
+    ]
     np.testing.assert_allclose(*both)
     assert (both[0] < 1).all()
-    train, test, relevance, held_out = train_test_split(X, Relevance.from_labels(y), random_state=0)
+    train, test, relevance, held_out = train_test_split(
+        X, Relevance.from_labels(y), random_state=0
+    )
     assert (relevance.n_items, held_out.n_items) == (len(train), len(test))
 
 
@@ -199,7 +234,9 @@ def test_a_score_that_means_nothing_is_told(iris, caplog):
 
 def test_the_metric_can_be_pickled_with_its_user(iris):
     X, y = iris
-    neighbours = KNeighborsClassifier(metric=Weighted(2.0).fit(X, y).get_metric()).fit(X, y)
+    neighbours = KNeighborsClassifier(metric=Weighted(2.0).fit(X, y).get_metric()).fit(
+        X, y
+    )
     copy = pickle.loads(pickle.dumps(neighbours))
     np.testing.assert_array_equal(copy.predict(X[:9]), neighbours.predict(X[:9]))
 
@@ -208,7 +245,9 @@ def test_search_with_separate_queries_points_to_tune(iris):
     X, y = iris
     relevance = Relevance.from_labels(y, query_labels=[0, 1])
     search = GridSearchCV(Weighted(), {"weight": [0.0, 1.0]}, error_score="raise")
-    with pytest.raises(ValueError, match=r"Use rankspace\.tune, which splits the queries"):
+    with pytest.raises(
+        ValueError, match=r"Use rankspace\.tune, which splits the queries"
+    ):
         search.fit(X, relevance)
 
 
@@ -274,7 +313,9 @@ def test_list_weights_are_those_of_the_first_row(lists):
 
 def test_lists_are_refused_by_who_cannot_use_them(lists):
     X, grades, qid = lists
-    with pytest.raises(ValueError, match="Euclidean learns from queries that have vectors"):
+    with pytest.raises(
+        ValueError, match="Euclidean learns from queries that have vectors"
+    ):
         Euclidean().fit(X, grades, qid=qid)
     assert not hasattr(Euclidean(), "predict")
 
@@ -291,7 +332,9 @@ class Remembers(BaseRanker):
 
     def _fit_metric(self, X, relevance, queries):
         self.queries_ = queries
-        self.lists_ = [relevance.relevant(query) for query in range(relevance.n_queries)]
+        self.lists_ = [
+            relevance.relevant(query) for query in range(relevance.n_queries)
+        ]
         return LinearMetric.identity(X.shape[1])
 
 

@@ -9,12 +9,23 @@ from scipy.optimize import check_grad
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from rankspace import LMNN, MLCC, MLR, SVMMAP, BilinearMetric, Euclidean, Relevance, load_metric
+from rankspace import (
+    LMNN,
+    MLCC,
+    MLR,
+    SVMMAP,
+    BilinearMetric,
+    Euclidean,
+    Relevance,
+    load_metric,
+)
 from rankspace._engine.kernels.measures import KERNELS
 from rankspace.learners.solvers.smooth.pair_loss import LargeMargin, PairLoss, collapse
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-AVERAGE_PRECISION = next(k for k in KERNELS if k.py_func.__name__ == "average_precision")
+AVERAGE_PRECISION = next(
+    k for k in KERNELS if k.py_func.__name__ == "average_precision"
+)
 
 
 @parametrize_with_checks([LMNN(max_iter=20), MLCC(max_iter=20), SVMMAP(max_iter=20)])
@@ -70,7 +81,9 @@ def mlcc_by_loops(X, relevance, W):
     distances, total = squared(X, W), 0.0
     for q, weight, pos, neg in query_parts(relevance):
         others = np.concatenate([pos, neg])
-        total += weight * (distances[q, pos].mean() + np.log(np.exp(-distances[q, others]).sum()))
+        total += weight * (
+            distances[q, pos].mean() + np.log(np.exp(-distances[q, others]).sum())
+        )
     return total
 
 
@@ -88,13 +101,19 @@ def test_losses_are_those_of_plain_loops_and_gradients_of_differences(seed, kind
         "mlcc": mlcc_by_loops(X, relevance, L.T @ L),
     }
     for name, rows in of_rows.items():
-        assert loss.value_and_gradient(L, rows)[0] == pytest.approx(expected[name], rel=1e-12)
+        assert loss.value_and_gradient(L, rows)[0] == pytest.approx(
+            expected[name], rel=1e-12
+        )
 
         def flat(vector, which, rows=rows):
-            return np.ravel(loss.value_and_gradient(vector.reshape(L.shape), rows)[which])
+            return np.ravel(
+                loss.value_and_gradient(vector.reshape(L.shape), rows)[which]
+            )
 
         error = check_grad(
-            lambda v, flat=flat: flat(v, 0)[0], lambda v, flat=flat: flat(v, 1), L.ravel()
+            lambda v, flat=flat: flat(v, 0)[0],
+            lambda v, flat=flat: flat(v, 1),
+            L.ravel(),
         )
         assert error < 1e-5 * np.linalg.norm(flat(L.ravel(), 1))
 
@@ -126,7 +145,9 @@ def test_lmnn_finds_the_optimum_of_the_convex_program(seed):
             total += weight * 0.5 * (near + hinges)
     assert model.loss_ == pytest.approx(solved(total), rel=2e-3)
     W = model.get_mahalanobis_matrix()
-    assert model.loss_ == pytest.approx(lmnn_by_loops(X, relevance, W, 2, 0.5), rel=1e-9)
+    assert model.loss_ == pytest.approx(
+        lmnn_by_loops(X, relevance, W, 2, 0.5), rel=1e-9
+    )
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -147,7 +168,9 @@ def test_mlcc_finds_the_optimum_of_the_convex_program(seed):
 def test_scale_and_place_of_the_data_do_not_matter(model, wine):
     X, y = wine
     once = model.fit(X, y).score(X, y)
-    assert model.fit(1000 * X + 5000, y).score(1000 * X + 5000, y) == pytest.approx(once, abs=1e-4)
+    assert model.fit(1000 * X + 5000, y).score(1000 * X + 5000, y) == pytest.approx(
+        once, abs=1e-4
+    )
 
 
 @pytest.mark.parametrize("model", [LMNN(), MLCC()])
@@ -159,7 +182,10 @@ def test_learning_beats_euclidean(model, wine):
 
 def test_blocks_do_not_change_the_answer(wine):
     X, y = wine
-    found = [LMNN(max_iter=10, max_memory=memory).fit(X, y).components_ for memory in (1, 512)]
+    found = [
+        LMNN(max_iter=10, max_memory=memory).fit(X, y).components_
+        for memory in (1, 512)
+    ]
     assert len(PairLoss(X, X, Relevance.from_labels(y), 1).blocks) > 1
     np.testing.assert_allclose(*found, rtol=1e-6, atol=1e-9)
 
@@ -254,7 +280,9 @@ def test_svm_map_ranks_by_one_direction_whatever_the_query(tmp_path):
     assert isinstance(model.metric_, BilinearMetric)
     orders = [model.rank(q[None], X).items for q in rng.normal(size=(5, 4))]
     assert all((order == orders[0]).all() for order in orders)
-    np.testing.assert_array_equal(orders[0], np.argsort(-(X @ model.coef_), kind="stable"))
+    np.testing.assert_array_equal(
+        orders[0], np.argsort(-(X @ model.coef_), kind="stable")
+    )
     model.metric_.save(tmp_path / "metric.safetensors")
     stored = load_metric(tmp_path / "metric.safetensors")
     np.testing.assert_array_equal(stored.distances(X, X), model.metric_.distances(X, X))
@@ -265,7 +293,9 @@ def test_svm_map_takes_all_items_or_the_judged_ones_alike():
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(30, 3)), np.arange(30) % 2
     X[:, 0] += y
-    full = Relevance.from_lists([np.flatnonzero(y == 1)] * 30, n_items=30, query_rows=range(30))
+    full = Relevance.from_lists(
+        [np.flatnonzero(y == 1)] * 30, n_items=30, query_rows=range(30)
+    )
     judged = Relevance.from_lists(
         [np.flatnonzero(y == 1)] * 30, [np.flatnonzero(y == 0)] * 30,
         n_items=30, query_rows=range(30), unjudged="ignore",

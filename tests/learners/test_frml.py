@@ -56,7 +56,9 @@ def test_unit_and_origin_of_the_data_do_not_matter(unit, wine):
     np.testing.assert_allclose(
         unit * moved.components_, reference.components_, rtol=1e-9, atol=1e-12
     )
-    assert moved.score(unit * (X + 3), y) == pytest.approx(reference.score(X, y), abs=1e-12)
+    assert moved.score(unit * (X + 3), y) == pytest.approx(
+        reference.score(X, y), abs=1e-12
+    )
 
 
 def test_the_best_metric_is_returned(wine):
@@ -158,7 +160,10 @@ def test_sparse_is_dense(wine):
     assert sparse.score(rows, y) == pytest.approx(sparse.score(X, y))
     assert sparse.score(X, y) == pytest.approx(dense.score(X, y), abs=0.03)
     np.testing.assert_allclose(sparse.transform(rows), sparse.transform(X), atol=1e-12)
-    assert sparse.rank(rows[:3], rows, 5).items.tolist() == sparse.rank(X[:3], X, 5).items.tolist()
+    assert (
+        sparse.rank(rows[:3], rows, 5).items.tolist()
+        == sparse.rank(X[:3], X, 5).items.tolist()
+    )
 
 
 def test_sparse_queries_and_never_a_dense_matrix(monkeypatch, rng):
@@ -193,7 +198,8 @@ def test_grades_draw_positives_by_gain(rng):
         {
             int(j): 4.0 if groups[j] // 2 == groups[i] // 2 else 1.0
             for j in range(n)
-            if j != i and (groups[j] // 2 == groups[i] // 2 or groups[j] % 2 == groups[i] % 2)
+            if j != i
+            and (groups[j] // 2 == groups[i] // 2 or groups[j] % 2 == groups[i] % 2)
         }
         for i in range(n)
     ]
@@ -209,7 +215,9 @@ def test_query_weights_count(wine):
     X, y = wine
     relevance = Relevance.from_labels(y)
     weights = np.where(y == 2, 1.0, 0.0)
-    model = FRML(2, validation_fraction=0, **QUICK).fit(X, replace(relevance, weights=weights))
+    model = FRML(2, validation_fraction=0, **QUICK).fit(
+        X, replace(relevance, weights=weights)
+    )
     plain = FRML(2, validation_fraction=0, **QUICK).fit(X, relevance)
     assert model.score(X, y, sample_weight=weights) > model.score(X, y)
     assert np.abs(model.components_ - plain.components_).max() > 1e-3
@@ -264,7 +272,9 @@ def test_warm_start_and_given_components_are_where_it_starts(wine):
     model.fit(X, y)
     np.testing.assert_array_equal(model.components_, again.components_)
     one_step = FRML(init=components, n_triplets=32, validation_fraction=0, step=1e-6)
-    np.testing.assert_allclose(one_step.fit(X, y).components_, components, rtol=1e-3, atol=1e-6)
+    np.testing.assert_allclose(
+        one_step.fit(X, y).components_, components, rtol=1e-3, atol=1e-6
+    )
 
 
 def test_identity_stays_near_good_embeddings(wine):
@@ -298,7 +308,9 @@ def test_killed_and_resumed_it_ends_the_same(tmp_path, wine):
     kills = 0
     for _ in range(3):
         process = subprocess.Popen(
-            [sys.executable, "-c", SCRIPT, str(path)], stdout=subprocess.PIPE, env=os.environ
+            [sys.executable, "-c", SCRIPT, str(path)],
+            stdout=subprocess.PIPE,
+            env=os.environ,
         )
         process.stdout.readline()
         time.sleep(rng.uniform(0.05, 0.4))
@@ -308,7 +320,9 @@ def test_killed_and_resumed_it_ends_the_same(tmp_path, wine):
     assert kills
     resumed = FRML(4, checkpoint=path, **options).fit(*wine)
     np.testing.assert_array_equal(resumed.components_, whole.components_)
-    assert [row["score"] for row in resumed.history_] == [row["score"] for row in whole.history_]
+    assert [row["score"] for row in resumed.history_] == [
+        row["score"] for row in whole.history_
+    ]
 
 
 def test_resumed_from_every_check_it_ends_the_same(tmp_path, wine):
@@ -338,7 +352,9 @@ def test_stopped_by_a_callback_it_goes_on_from_the_checkpoint(tmp_path, wine):
     stopped = FRML(4, checkpoint=path, callback=lambda row: True, **QUICK).fit(*wine)
     assert len(stopped.history_) == 1
     resumed = FRML(4, checkpoint=path, **QUICK).fit(*wine)
-    np.testing.assert_array_equal(resumed.components_, FRML(4, **QUICK).fit(*wine).components_)
+    np.testing.assert_array_equal(
+        resumed.components_, FRML(4, **QUICK).fit(*wine).components_
+    )
 
 
 def test_a_checkpoint_of_other_data_or_parameters_is_refused(tmp_path, wine):

@@ -58,7 +58,9 @@ def test_mean_is_that_of_the_definition(seed, d, t):
     rng = np.random.default_rng(seed)
     S, D = definite(rng, d), definite(rng, d)
     expected = slow_mean(np.linalg.inv(S), D, t)
-    np.testing.assert_allclose(mean(S, D, t), expected, rtol=1e-7, atol=1e-8 * np.max(expected))
+    np.testing.assert_allclose(
+        mean(S, D, t), expected, rtol=1e-7, atol=1e-8 * np.max(expected)
+    )
 
 
 @settings(deadline=None, max_examples=40)
@@ -75,11 +77,17 @@ def test_half_way_solves_the_riccati_equation(seed, d):
 def test_congruence(seed, d, t):
     """G (A # B) G' = (G A G') # (G B G'), for A = inv(S)."""
     rng = np.random.default_rng(seed)
-    S, D, G = definite(rng, d), definite(rng, d), rng.normal(size=(d, d)) + 3 * np.eye(d)
+    S, D, G = (
+        definite(rng, d),
+        definite(rng, d),
+        rng.normal(size=(d, d)) + 3 * np.eye(d),
+    )
     inverse = np.linalg.inv(G)
     moved = mean(inverse.T @ S @ inverse, G @ D @ G.T, t)
     expected = G @ mean(S, D, t) @ G.T
-    np.testing.assert_allclose(moved, expected, rtol=1e-6, atol=1e-8 * np.abs(expected).max())
+    np.testing.assert_allclose(
+        moved, expected, rtol=1e-6, atol=1e-8 * np.abs(expected).max()
+    )
 
 
 def test_end_points_of_the_geodesic(rng):
@@ -122,8 +130,12 @@ def supervisions():
     rng = np.random.default_rng(1)
     y, asked = rng.integers(0, 3, 24), rng.integers(0, 3, 7)
     lists = [rng.choice(24, 4, replace=False) for _ in range(24)]
-    others = [rng.choice(np.setdiff1d(np.arange(24), own), 5, replace=False) for own in lists]
-    graded = {f"q{q}": {f"d{i}": int(i % 3) for i in rng.choice(24, 6)} for q in range(7)}
+    others = [
+        rng.choice(np.setdiff1d(np.arange(24), own), 5, replace=False) for own in lists
+    ]
+    graded = {
+        f"q{q}": {f"d{i}": int(i % 3) for i in rng.choice(24, 6)} for q in range(7)
+    }
     names = [f"d{i}" for i in range(24)]
     return {
         "labels": Relevance.from_labels(y),
@@ -132,7 +144,9 @@ def supervisions():
         "lists": Relevance.from_lists(lists),
         "judged only": Relevance.from_lists(lists, others, unjudged="ignore"),
         "graded": Relevance.from_qrels(graded, item_ids=names, min_relevant_grade=2),
-        "graded, judged only": Relevance.from_qrels(graded, item_ids=names, unjudged="ignore"),
+        "graded, judged only": Relevance.from_qrels(
+            graded, item_ids=names, unjudged="ignore"
+        ),
     }
 
 
@@ -151,7 +165,9 @@ def test_scatter_of_listed_pairs(rng):
     X = rng.normal(size=(20, 4))
     first, second = rng.integers(0, 20, (2, 60))
     V = X[first] - X[second]
-    np.testing.assert_allclose(laplacian_sum(X, first, second), V.T @ V, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(
+        laplacian_sum(X, first, second), V.T @ V, rtol=1e-10, atol=1e-10
+    )
 
 
 @pytest.mark.parametrize("name", supervisions())
@@ -166,7 +182,10 @@ def test_pairs_are_drawn_from_those_there_are(name, relevant):
         pairs = relevance.relevant(q) if relevant else relevance.irrelevant(q)
         assert set(np.flatnonzero(counts[q])) <= set(pairs)
     drawn = counts[counts > 0]
-    assert drawn.size > 0.9 * (relevance.n_relevant if relevant else relevance.n_irrelevant).sum()
+    assert (
+        drawn.size
+        > 0.9 * (relevance.n_relevant if relevant else relevance.n_irrelevant).sum()
+    )
     assert drawn.std() < 6 * drawn.mean() ** 0.5 / relevance.weights.min() ** 0.5
 
 
@@ -177,7 +196,10 @@ def test_far_from_the_origin_in_single_precision(wine):
     found, expected = GMML().fit(far, y), GMML().fit(near, y)
     assert found.components_.dtype == np.float32
     np.testing.assert_allclose(
-        found.get_mahalanobis_matrix(), expected.get_mahalanobis_matrix(), rtol=1e-3, atol=1e-3
+        found.get_mahalanobis_matrix(),
+        expected.get_mahalanobis_matrix(),
+        rtol=1e-3,
+        atol=1e-3,
     )
 
 
@@ -189,13 +211,20 @@ def rankings(X, y, **options):
 
 
 @settings(deadline=None, max_examples=20)
-@given(SEEDS, st.floats(1e-3, 1e3), st.sampled_from([0.0, 0.5, 0.8]), st.sampled_from([0.0, 0.1]))
+@given(
+    SEEDS,
+    st.floats(1e-3, 1e3),
+    st.sampled_from([0.0, 0.5, 0.8]),
+    st.sampled_from([0.0, 0.1]),
+)
 def test_ranking_knows_no_rotation_and_no_unit(seed, unit, t, reg):
     rng = np.random.default_rng(seed)
     X, y = rng.normal(size=(30, 3)), np.arange(30) % 3
     turn = np.linalg.qr(rng.normal(size=(3, 3)))[0]
     expected = rankings(X, y, t=t, reg=reg)
-    np.testing.assert_array_equal(rankings(unit * X @ turn + 2, y, t=t, reg=reg), expected)
+    np.testing.assert_array_equal(
+        rankings(unit * X @ turn + 2, y, t=t, reg=reg), expected
+    )
 
 
 def test_it_helps_new_points():
@@ -213,7 +242,9 @@ def test_all_pairs_and_labels_are_the_same(wine):
     i, j = np.triu_indices(len(X), 1)
     pairs, signs = np.stack([X[i], X[j]], axis=1), np.where(y[i] == y[j], 1, -1)
     model = GMML().fit(pairs, signs)
-    np.testing.assert_allclose(model.components_, GMML().fit(X, y).components_, atol=1e-9)
+    np.testing.assert_allclose(
+        model.components_, GMML().fit(X, y).components_, atol=1e-9
+    )
     assert model.pair_distance(pairs).shape == (len(pairs),)
 
 
@@ -222,7 +253,9 @@ def test_drawn_pairs_come_near_to_all_pairs(wine):
     whole = GMML().fit(X, y).get_mahalanobis_matrix()
     a, b = (GMML(n_pairs=20_000, random_state=0).fit(X, y) for _ in range(2))
     np.testing.assert_array_equal(a.components_, b.components_)
-    assert np.linalg.norm(a.get_mahalanobis_matrix() - whole) < 0.1 * np.linalg.norm(whole)
+    assert np.linalg.norm(a.get_mahalanobis_matrix() - whole) < 0.1 * np.linalg.norm(
+        whole
+    )
 
 
 def test_more_features_than_points(rng):
@@ -236,9 +269,13 @@ def test_more_features_than_points(rng):
 def test_much_of_a_prior_gives_the_prior(wine, rng):
     prior = definite(rng, 13)
     found = GMML(reg=1e9, prior=prior).fit(*wine).get_mahalanobis_matrix()
-    np.testing.assert_allclose(found / np.trace(found), prior / np.trace(prior), atol=1e-6)
+    np.testing.assert_allclose(
+        found / np.trace(found), prior / np.trace(prior), atol=1e-6
+    )
     plain = GMML(reg=0.1).fit(*wine).components_
-    np.testing.assert_allclose(GMML(reg=0.1, prior=7 * np.eye(13)).fit(*wine).components_, plain)
+    np.testing.assert_allclose(
+        GMML(reg=0.1, prior=7 * np.eye(13)).fit(*wine).components_, plain
+    )
 
 
 def test_weights_of_queries_count(wine):
@@ -246,7 +283,10 @@ def test_weights_of_queries_count(wine):
     one = replace(Relevance.from_labels(y), weights=np.where(y == 0, 1.0, 1e-9))
     alone = Relevance.from_labels(y).take_queries(y == 0)
     np.testing.assert_allclose(
-        GMML().fit(X, one).components_, GMML().fit(X, alone).components_, rtol=1e-4, atol=1e-6
+        GMML().fit(X, one).components_,
+        GMML().fit(X, alone).components_,
+        rtol=1e-4,
+        atol=1e-6,
     )
 
 
@@ -265,7 +305,10 @@ def test_grid_search_and_pipelines(wine):
         ({"t": 1.5}, "t == 1.5, must be <= 1"),
         ({"reg": -1.0}, "reg == -1.0, must be >= 0"),
         ({"n_pairs": 0}, "n_pairs == 0, must be >= 1"),
-        ({"prior": np.eye(3)}, "prior must be a symmetric matrix of 13 rows: got shape"),
+        (
+            {"prior": np.eye(3)},
+            "prior must be a symmetric matrix of 13 rows: got shape",
+        ),
         ({"prior": np.diag([-1.0] + [1.0] * 12)}, "prior must be positive definite"),
     ],
     ids=lambda value: str(value)[:20],
@@ -278,7 +321,9 @@ def test_wrong_parameters(options, message, wine):
 def test_wrong_data(wine):
     X, y = wine
     flat = np.hstack([X, np.ones((len(X), 1))])
-    with pytest.raises(ValueError, match=r"scatter of similar pairs is singular.*Raise reg"):
+    with pytest.raises(
+        ValueError, match=r"scatter of similar pairs is singular.*Raise reg"
+    ):
         GMML(reg=0).fit(flat, y)
     with pytest.raises(ValueError, match="GMML learns from queries that have vectors"):
         GMML().fit(X, y, qid=np.arange(len(X)) // 10)
@@ -287,5 +332,7 @@ def test_wrong_data(wine):
         GMML().fit(pairs, [0, 1, 0, 1])
     with pytest.raises(ValueError, match="pairs must differ"):
         GMML().fit(pairs, [1, 1, -1, -1])
-    with pytest.raises(ValueError, match=r"pairs must have shape \(n_pairs, 2, n_features\)"):
+    with pytest.raises(
+        ValueError, match=r"pairs must have shape \(n_pairs, 2, n_features\)"
+    ):
         GMML().fit(np.zeros((4, 3, 3)), [1, 1, -1, -1])

@@ -17,7 +17,10 @@ def bowl(seed, n):
     A = rng.normal(size=(n, n))
     A = A @ A.T + np.diag(rng.uniform(0.01, 1.0, size=n))
     lowest = rng.normal(size=n)
-    return lambda x: (float((x - lowest) @ A @ (x - lowest)) / 2, A @ (x - lowest)), lowest
+    return lambda x: (
+        float((x - lowest) @ A @ (x - lowest)) / 2,
+        A @ (x - lowest),
+    ), lowest
 
 
 @given(st.integers(0, 1000), st.integers(1, 8))
@@ -36,12 +39,18 @@ def test_every_point_is_lower_and_the_last_is_the_lowest(seed, n):
 @pytest.mark.parametrize("shape", [(6,), (2, 3)])
 def test_it_needs_about_as_many_steps_as_that_of_scipy(shape):
     def rosen(x):
-        return scipy.optimize.rosen(x.ravel()), scipy.optimize.rosen_der(x.ravel()).reshape(x.shape)
+        return scipy.optimize.rosen(x.ravel()), scipy.optimize.rosen_der(
+            x.ravel()
+        ).reshape(x.shape)
 
     start = np.linspace(-1, 1, 6).reshape(shape)
     points = list(islice(lbfgs_steps(rosen, start), 200))
     other = scipy.optimize.minimize(
-        lambda x: rosen(x), start.ravel(), jac=True, method="L-BFGS-B", options={"ftol": 0}
+        lambda x: rosen(x),
+        start.ravel(),
+        jac=True,
+        method="L-BFGS-B",
+        options={"ftol": 0},
     )
     enough = next(k for k, point in enumerate(points) if point.value < 1e-12)
     assert points[-1].x.shape == shape
@@ -54,7 +63,9 @@ def test_it_ends_where_nothing_is_lower_and_goes_down_to_a_kink():
     def kink(x):
         return float(np.abs(x).sum()), np.sign(x)
 
-    values = [point.value for point in islice(lbfgs_steps(kink, np.array([0.3, -0.7])), 50)]
+    values = [
+        point.value for point in islice(lbfgs_steps(kink, np.array([0.3, -0.7])), 50)
+    ]
     assert (np.diff(values) < 0).all()
     assert values[-1] < 1e-6
 
@@ -62,7 +73,9 @@ def test_it_ends_where_nothing_is_lower_and_goes_down_to_a_kink():
 def test_a_step_into_the_infinite_is_shortened():
     def wall(x):
         with np.errstate(all="ignore"):
-            return float(np.nan_to_num(1e-3 * x[0] - np.log(x[0]), nan=np.inf)), 1e-3 - 1 / x
+            return float(
+                np.nan_to_num(1e-3 * x[0] - np.log(x[0]), nan=np.inf)
+            ), 1e-3 - 1 / x
 
     points = list(islice(lbfgs_steps(wall, np.array([1e-3])), 300))
     assert points[-1].x[0] == pytest.approx(1000, rel=1e-3)

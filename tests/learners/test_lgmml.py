@@ -30,7 +30,10 @@ from rankspace.learners.solvers.geometric.local_metrics import (
     pooled_scatter,
     set_scatter,
 )
-from rankspace.learners.solvers.geometric.metric_weights import logistic_weights, pair_weights
+from rankspace.learners.solvers.geometric.metric_weights import (
+    logistic_weights,
+    pair_weights,
+)
 from rankspace.learners.solvers.geometric.query_metrics import pair_squares
 from rankspace.metrics.feature_scaling import FeatureScaling
 
@@ -76,7 +79,9 @@ def lists():
 
 def ndcg(model, X, grades, qid):
     ranking = Ranking.from_groups(-model.predict(X, qid=qid), qid)
-    return evaluate(ranking, Relevance.from_groups(grades, qid), "ndcg@10").means["ndcg@10"]
+    return evaluate(ranking, Relevance.from_groups(grades, qid), "ndcg@10").means[
+        "ndcg@10"
+    ]
 
 
 # ---------------------------------------------------------------------- kernels
@@ -144,7 +149,9 @@ def test_weights_of_all_pairs_add_up_to_one(rng):
         if gaps:
             ideal = np.sort(gains)[::-1][:3] @ (1 / np.log2([2, 3, 4]))[: gains.size]
             expected = lists.weights[q] / (ideal * np.sqrt(len(gaps)))
-            assert weights[q] / expected == pytest.approx(weights[0] / first_weight(lists))
+            assert weights[q] / expected == pytest.approx(
+                weights[0] / first_weight(lists)
+            )
     assert total == pytest.approx(1)
 
 
@@ -161,7 +168,9 @@ def test_logistic_weights_are_the_minimum(rng):
 
     lists = some_lists(rng, sizes=(30, 20))
     columns = rng.normal(size=(50, 4))
-    found = logistic_weights(columns, lists, weight_reg=0.05, k=10, positive=0, max_iter=500)
+    found = logistic_weights(
+        columns, lists, weight_reg=0.05, k=10, positive=0, max_iter=500
+    )
     weights, differences, shares = pair_weights(lists, 10), [], []
     for q in range(2):
         part = lists.part(q)
@@ -170,11 +179,19 @@ def test_logistic_weights_are_the_minimum(rng):
                 differences.append(columns[i] - columns[j])
                 shares.append(weights[q] * (lists.gains[i] - lists.gains[j]))
     V, w = np.array(differences), np.array(shares)
-    other = LogisticRegression(C=1 / 0.05, fit_intercept=False, tol=1e-10, max_iter=1000)
-    both = np.concatenate([V, -V]), np.repeat([1, 0], len(V)), np.concatenate([w, w]) / 2
+    other = LogisticRegression(
+        C=1 / 0.05, fit_intercept=False, tol=1e-10, max_iter=1000
+    )
+    both = (
+        np.concatenate([V, -V]),
+        np.repeat([1, 0], len(V)),
+        np.concatenate([w, w]) / 2,
+    )
     other.fit(both[0], both[1], sample_weight=both[2])
     np.testing.assert_allclose(found, other.coef_[0], atol=1e-4)
-    held = logistic_weights(columns, lists, weight_reg=0.05, k=10, positive=4, max_iter=500)
+    held = logistic_weights(
+        columns, lists, weight_reg=0.05, k=10, positive=4, max_iter=500
+    )
     assert (held >= 0).all()
 
 
@@ -188,7 +205,9 @@ def test_a_warp_step_moves_away_from_the_violator():
     assert warp_step(H[[0, 2]], 0, 1, 1, 2, phi, 0.1, 1.0, levels, 0, 0) == 0
     assert (phi == 1).all()
     phi = np.array([0.1, 1.0])
-    warp_step(np.array([[1.0, 0.0], [0.0, 0.0]]), 0, 1, 1, 2, phi, 0.1, 1.0, levels, 0, 0)
+    warp_step(
+        np.array([[1.0, 0.0], [0.0, 0.0]]), 0, 1, 1, 2, phi, 0.1, 1.0, levels, 0, 0
+    )
     assert (phi == [0.0, 1.0]).all()
 
 
@@ -201,7 +220,9 @@ def test_scatter_of_sets_is_the_mean_over_pairs(seed, n_high, n_low):
     rng = np.random.default_rng(seed)
     high, low = rng.normal(size=(n_high, 3)) + 4, rng.normal(size=(n_low, 3))
     found = set_scatter(high, low)
-    inside = [np.outer(a - b, a - b) for a, b in permutations(high, 2)] or [np.zeros((3, 3))]
+    inside = [np.outer(a - b, a - b) for a, b in permutations(high, 2)] or [
+        np.zeros((3, 3))
+    ]
     across = [np.outer(a - b, a - b) for a in high for b in low]
     np.testing.assert_allclose(found.similar, np.mean(inside, axis=0), atol=1e-10)
     np.testing.assert_allclose(found.dissimilar, np.mean(across, axis=0), atol=1e-10)
@@ -225,7 +246,9 @@ def test_scatter_of_all_lists_is_the_mean_over_their_pairs(seed, block):
         low = np.flatnonzero(grades == grades[-1])
         for kind, pairs in enumerate([permutations(high, 2), product(high, low)]):
             for i, j in pairs:
-                sums[kind] += weight * np.outer(points[i] - points[j], points[i] - points[j])
+                sums[kind] += weight * np.outer(
+                    points[i] - points[j], points[i] - points[j]
+                )
                 counts[kind] += weight
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(local_metrics, "BLOCK", block)
@@ -243,7 +266,9 @@ def test_metrics_made_in_shared_directions(rng):
     shared = local_metrics.shared_directions(pooled_scatter(Z, lists), recipe)
     np.testing.assert_allclose(shared @ shared.T, np.eye(5), atol=1e-10)
     found = list_metrics(Z, lists, np.arange(2), recipe)
-    mapped = list_metrics(Z @ shared.T, lists, np.arange(2), recipe._replace(n_directions=0))
+    mapped = list_metrics(
+        Z @ shared.T, lists, np.arange(2), recipe._replace(n_directions=0)
+    )
     np.testing.assert_array_equal(found.anchors, mapped.anchors)
     np.testing.assert_allclose(found.factors, mapped.factors @ shared, atol=1e-8)
     every = list_metrics(Z, lists, np.arange(2), recipe._replace(n_directions=8))
@@ -332,9 +357,13 @@ def test_curves_are_linear_between_knots(seed, n_values, dtype):
     X = rng.choice(rng.lognormal(sigma=3, size=n_values), size=(500, 1)).astype(dtype)
     scaling = FeatureScaling.of(X, "rank-gauss")
     probe = np.concatenate([X[:, 0], 1.01 * X[:, 0], [-1, 0, 1e9]]).astype(dtype)
-    expected = np.interp(probe, scaling.knots[0].astype(dtype), scaling.values[0].astype(dtype))
+    expected = np.interp(
+        probe, scaling.knots[0].astype(dtype), scaling.values[0].astype(dtype)
+    )
     tolerance = 1e-4 if dtype == np.float32 else 1e-9
-    np.testing.assert_allclose(scaling.apply(probe[:, None])[:, 0], expected, atol=tolerance)
+    np.testing.assert_allclose(
+        scaling.apply(probe[:, None])[:, 0], expected, atol=tolerance
+    )
 
 
 def test_norms_are_those_of_the_training_rows(rng):
@@ -351,7 +380,9 @@ def test_all_variants_rank_new_queries(options, lists):
     train, test = lists
     model = LGMML(20, random_state=0, **options).fit(train[0], train[1], qid=train[2])
     by_chance = ndcg(Chance(), *test)
-    assert ndcg(model, *test) > by_chance + (0.25 if options.get("scaling", "") else 0.1)
+    assert ndcg(model, *test) > by_chance + (
+        0.25 if options.get("scaling", "") else 0.1
+    )
 
 
 class Chance:
@@ -361,7 +392,9 @@ class Chance:
 
 def test_the_default_ranks_nearly_perfectly(lists):
     train, test = lists
-    model = LGMML(30, weight_reg=0.01, random_state=0).fit(train[0], train[1], qid=train[2])
+    model = LGMML(30, weight_reg=0.01, random_state=0).fit(
+        train[0], train[1], qid=train[2]
+    )
     assert ndcg(model, *test) > 0.93
 
 
@@ -378,7 +411,9 @@ def test_the_papers_form(lists):
     Z = model.metric_.scaling.apply(X)
     for factor, row in zip(model.metric_.factors, model.anchor_rows_, strict=True):
         own = Z[qid == qid[row]]
-        assert np.linalg.norm((own - Z[row]) @ factor.T, axis=1).max() == pytest.approx(1)
+        assert np.linalg.norm((own - Z[row]) @ factor.T, axis=1).max() == pytest.approx(
+            1
+        )
 
 
 def test_anchors_are_documents_of_the_highest_grade(lists):
@@ -390,7 +425,9 @@ def test_anchors_are_documents_of_the_highest_grade(lists):
         assert grades[row] == grades[qid == qid[row]].max()
 
 
-@pytest.mark.parametrize("options", [{}, {"loss": "warp", "new_query_weights": "nearest"}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"loss": "warp", "new_query_weights": "nearest"}], ids=str
+)
 def test_any_number_of_threads_gives_the_same(options, lists, monkeypatch):
     (X, grades, qid), _ = lists
     found = []
@@ -399,7 +436,9 @@ def test_any_number_of_threads_gives_the_same(options, lists, monkeypatch):
     for n in (1, 2, 5):
         monkeypatch.setattr(_threads, "n_threads", lambda n=n: n)
         model = LGMML(20, random_state=0, **options).fit(X, grades, qid=qid)
-        found.append((model.metric_.factors, model.metric_.weights, model.predict(X, qid=qid)))
+        found.append(
+            (model.metric_.factors, model.metric_.weights, model.predict(X, qid=qid))
+        )
     for other in found[1:]:
         for a, b in zip(found[0], other, strict=True):
             np.testing.assert_array_equal(a, b)
@@ -423,7 +462,9 @@ def test_threads_of_matrix_products_change_nothing():
     for n in "12":
         names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
         environment = {**os.environ, **dict.fromkeys(names, n)}
-        found.add(subprocess.check_output([sys.executable, "-c", DIGEST], env=environment))
+        found.add(
+            subprocess.check_output([sys.executable, "-c", DIGEST], env=environment)
+        )
     assert len(found) == 1
 
 
@@ -502,7 +543,9 @@ def test_memory_stays_bounded(rng, monkeypatch):
 
 def test_grid_search_over_lists(lists):
     (X, grades, qid), _ = lists
-    search = GridSearchCV(LGMML(5, random_state=0), {"weight_reg": [0.01, 1.0]}, cv=GroupKFold(3))
+    search = GridSearchCV(
+        LGMML(5, random_state=0), {"weight_reg": [0.01, 1.0]}, cv=GroupKFold(3)
+    )
     search.fit(X, Relevance.from_groups(grades, qid), groups=qid)
     assert search.best_params_ == {"weight_reg": 0.01}
     assert clone(search.best_estimator_).weight_reg == 0.01
@@ -514,7 +557,9 @@ def test_rankings_and_scores(lists):
     ranking = model.rank(X=X, qid=qid, k=5)
     items, _ = ranking[0]
     assert (items == np.argsort(-model.predict(X[:25]), kind="stable")[:5]).all()
-    report = evaluate(model.rank(X=X, qid=qid), Relevance.from_groups(grades, qid), "map")
+    report = evaluate(
+        model.rank(X=X, qid=qid), Relevance.from_groups(grades, qid), "map"
+    )
     assert model.score(X, grades, qid=qid) == pytest.approx(report.means["map"])
     with pytest.raises(ValueError, match=r"call rank\(X=X, qid=qid\)"):
         model.rank(X, X)
@@ -577,11 +622,14 @@ def test_queries_in_shared_directions():
     """As many directions as features change nothing, half of them little."""
     X, y = load_digits(return_X_y=True)
     every, same, half = (
-        LGMML(10, n_directions=n, random_state=0).fit(X[:400], y[:400]) for n in (0, 64, 32)
+        LGMML(10, n_directions=n, random_state=0).fit(X[:400], y[:400])
+        for n in (0, 64, 32)
     )
     np.testing.assert_array_equal(every.metric_.factors, same.metric_.factors)
     assert half.metric_.factors.shape == (10, 32, 64)
-    assert half.score(X[400:600], y[400:600]) > every.score(X[400:600], y[400:600]) - 0.05
+    assert (
+        half.score(X[400:600], y[400:600]) > every.score(X[400:600], y[400:600]) - 0.05
+    )
 
 
 def test_separate_queries_and_a_shortlist(rng):
@@ -589,9 +637,9 @@ def test_separate_queries_and_a_shortlist(rng):
     near = [np.argsort(np.linalg.norm((X - q)[:, :2], axis=1))[:5] for q in Q]
     relevance = Relevance.from_lists(near, n_items=60)
     model = LGMML(6, random_state=0).fit(X, relevance, queries=Q)
-    assert model.score(X, relevance, queries=Q) > Euclidean().fit(X, relevance, queries=Q).score(
+    assert model.score(X, relevance, queries=Q) > Euclidean().fit(
         X, relevance, queries=Q
-    )
+    ).score(X, relevance, queries=Q)
     shortlist = Euclidean().fit(X, relevance, queries=Q).rank(Q, X, 20)
     again = model.metric_.rerank(Q, X, shortlist)
     distances = model.metric_.distances(Q, X)
@@ -610,7 +658,9 @@ def test_files(lists, wine, tmp_path):
     model = LGMML(7, random_state=0).fit(X, grades, qid=qid)
     model.metric_.save(path)
     np.testing.assert_array_equal(load_metric(path).scores(X), model.predict(X))
-    local = LGMML(3, loss="warp", new_query_weights="nearest", random_state=0).fit(*wine)
+    local = LGMML(3, loss="warp", new_query_weights="nearest", random_state=0).fit(
+        *wine
+    )
     local.metric_.save(path)
     found = load_metric(path)
     np.testing.assert_array_equal(
@@ -625,8 +675,14 @@ def test_files(lists, wine, tmp_path):
         ({"n_metrics": 0}, "n_metrics == 0, must be >= 1"),
         ({"pooling": 2.0}, "pooling == 2.0, must be <= 1"),
         ({"weight_reg": -1.0}, "weight_reg == -1.0, must be >= 0"),
-        ({"kernel": "cosine"}, "kernel must be one of paper, rbf, distance: got 'cosine'"),
-        ({"scaling": "log"}, "scaling must be one of l2, standard, rank-gauss, joined: got 'log'"),
+        (
+            {"kernel": "cosine"},
+            "kernel must be one of paper, rbf, distance: got 'cosine'",
+        ),
+        (
+            {"scaling": "log"},
+            "scaling must be one of l2, standard, rank-gauss, joined: got 'log'",
+        ),
         (
             {"new_query_weights": "mean"},
             "new_query_weights='mean' needs weights of each query: pass loss='warp'",

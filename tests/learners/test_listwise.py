@@ -22,7 +22,9 @@ from rankspace.learners.solvers.smooth.pair_loss import Grouped, Listwise, PairL
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
-@parametrize_with_checks([ListwiseMap(max_iter=15), ListwiseMap(sides="query", max_iter=15)])
+@parametrize_with_checks(
+    [ListwiseMap(max_iter=15), ListwiseMap(sides="query", max_iter=15)]
+)
 def test_scikit_learn_conventions(estimator, check):
     check(estimator)
 
@@ -31,7 +33,13 @@ def graded_problem(seed=0):
     """Separate queries with graded, judged irrelevant and unjudged items that are left out."""
     rng = np.random.default_rng(seed)
     X, Q = rng.normal(size=(12, 3)), rng.normal(size=(5, 3))
-    graded = [{0: 1.0, 3: 2.0}, {1: 1.0}, {2: 3.0, 4: 1.0, 5: 1.0}, {7: 1.0}, {0: 2.0, 8: 2.0}]
+    graded = [
+        {0: 1.0, 3: 2.0},
+        {1: 1.0},
+        {2: 3.0, 4: 1.0, 5: 1.0},
+        {7: 1.0},
+        {0: 2.0, 8: 2.0},
+    ]
     relevance = Relevance.from_lists(graded, n_items=12)
     judged = Relevance.from_lists(
         [[0, 3], [1]], [[2, 5, 6], [0, 11]], n_items=12, unjudged="ignore"
@@ -70,11 +78,15 @@ def test_loss_is_that_of_plain_loops_and_its_gradient_of_differences(kind, side)
     Q = Q[: relevance.n_queries]
     loss = SIDES[side](X, Q, relevance, 64)
     rows = Listwise(
-        relevance, [0.7, 0.2], log_weights=np.log(counts) if kind == "weighted" else None
+        relevance,
+        [0.7, 0.2],
+        log_weights=np.log(counts) if kind == "weighted" else None,
     )
     L = np.eye(3) + 0.3 * np.random.default_rng(1).normal(size=(3, 3))
     value, _ = loss.value_and_gradient(L, rows)
-    expected = np.mean([plain_loss(X, Q, relevance, L, t, side, counts) for t in (0.7, 0.2)])
+    expected = np.mean(
+        [plain_loss(X, Q, relevance, L, t, side, counts) for t in (0.7, 0.2)]
+    )
     assert value == pytest.approx(expected, rel=1e-12)
 
     def part(which):
@@ -99,10 +111,15 @@ def held_out_map(model, X, Q, relevance):
 
 def test_it_finds_a_planted_metric_on_queries_it_has_not_seen():
     X, Q, relevance = planted()
-    train, test = relevance.take_queries(np.arange(40)), relevance.take_queries(np.arange(40, 60))
+    train, test = (
+        relevance.take_queries(np.arange(40)),
+        relevance.take_queries(np.arange(40, 60)),
+    )
     raw = Euclidean().fit(X, train, queries=Q[:40])
     model = ListwiseMap(0.001).fit(X, train, queries=Q[:40])
-    assert held_out_map(model, X, Q[40:], test) > held_out_map(raw, X, Q[40:], test) + 0.3
+    assert (
+        held_out_map(model, X, Q[40:], test) > held_out_map(raw, X, Q[40:], test) + 0.3
+    )
 
 
 def test_a_map_of_the_queries_leaves_items_alone():
@@ -125,13 +142,19 @@ def unit(*arrays):
 def test_maps_for_each_side_are_the_mean_of_what_both_sides_and_queries_say():
     X, Q, relevance = planted()
     X, Q = unit(X, Q)
-    train, test = relevance.take_queries(np.arange(40)), relevance.take_queries(np.arange(40, 60))
+    train, test = (
+        relevance.take_queries(np.arange(40)),
+        relevance.take_queries(np.arange(40, 60)),
+    )
     model = ListwiseMap(0.001, sides="separate").fit(X, train, queries=Q[:40])
     both, query = (
-        ListwiseMap(0.001, sides=side).fit(X, train, queries=Q[:40]) for side in ("shared", "query")
+        ListwiseMap(0.001, sides=side).fit(X, train, queries=Q[:40])
+        for side in ("shared", "query")
     )
     for part in (both, query):
-        np.testing.assert_array_equal(model.parts_[part.sides].query_map, part.metric_.query_map)
+        np.testing.assert_array_equal(
+            model.parts_[part.sides].query_map, part.metric_.query_map
+        )
     assert model.n_iter_ == both.n_iter_ + query.n_iter_
     assert both.parts_ == {}
     assert set(model.parts_) == {"shared", "query"}
@@ -139,10 +162,16 @@ def test_maps_for_each_side_are_the_mean_of_what_both_sides_and_queries_say():
     expected = (both.metric_.distances(Q, X) ** 2 - 2 * products) / 2
     found = model.metric_.distances(Q, X) ** 2
     away = found - expected
-    np.testing.assert_allclose(away, np.broadcast_to(away[:, :1], away.shape), atol=1e-8)
+    np.testing.assert_allclose(
+        away, np.broadcast_to(away[:, :1], away.shape), atol=1e-8
+    )
     raw = Euclidean().fit(X, train, queries=Q[:40])
-    assert held_out_map(model, X, Q[40:], test) > held_out_map(raw, X, Q[40:], test) + 0.2
-    single = ListwiseMap(sides="separate").fit(X.astype("f4"), train, queries=Q[:40].astype("f4"))
+    assert (
+        held_out_map(model, X, Q[40:], test) > held_out_map(raw, X, Q[40:], test) + 0.2
+    )
+    single = ListwiseMap(sides="separate").fit(
+        X.astype("f4"), train, queries=Q[:40].astype("f4")
+    )
     assert single.metric_.distances(Q.astype("f4"), X.astype("f4")).dtype == np.float32
 
 
@@ -161,7 +190,8 @@ def test_of_several_pulls_the_mean_of_what_they_say_is_taken(side):
     X, Q = unit(X, Q)
     model = ListwiseMap((0.001, 0.1), sides=side).fit(X, relevance, queries=Q)
     strong, weak = (
-        ListwiseMap(reg, sides=side).fit(X, relevance, queries=Q) for reg in (0.1, 0.001)
+        ListwiseMap(reg, sides=side).fit(X, relevance, queries=Q)
+        for reg in (0.1, 0.001)
     )
     assert model.regs_ == [0.1, 0.001]
     assert model.n_iter_ == strong.n_iter_ + weak.n_iter_
@@ -169,9 +199,13 @@ def test_of_several_pulls_the_mean_of_what_they_say_is_taken(side):
     expected = (relative(strong.metric_, Q, X) + relative(weak.metric_, Q, X)) / 2
     np.testing.assert_allclose(relative(model.metric_, Q, X), expected, atol=1e-8)
     assert np.abs(expected - relative(weak.metric_, Q, X)).max() > 1e-3
-    np.testing.assert_array_equal(model.parts_["weakest"].query_map, weak.metric_.query_map)
+    np.testing.assert_array_equal(
+        model.parts_["weakest"].query_map, weak.metric_.query_map
+    )
     for name, part in weak.parts_.items():
-        np.testing.assert_array_equal(model.parts_[f"weakest {name}"].query_map, part.query_map)
+        np.testing.assert_array_equal(
+            model.parts_[f"weakest {name}"].query_map, part.query_map
+        )
     parts = ["shared", "query", "weakest", "weakest shared", "weakest query"]
     assert list(model.parts_) == (parts if side == "separate" else ["weakest"])
     assert model.metric_.parameters["reg"] == [0.1, 0.001]
@@ -184,7 +218,9 @@ def test_maps_learned_one_after_another_and_side_by_side_are_the_same(monkeypatc
     for cores in (1, 2, 4, 64):
         for module in (listwise, _threads, pair_loss):
             monkeypatch.setattr(
-                module, "n_threads", lambda cores=cores: 1 if _threads._here.__dict__ else cores
+                module,
+                "n_threads",
+                lambda cores=cores: 1 if _threads._here.__dict__ else cores,
             )
         found.append(ListwiseMap(sides="separate").fit(X, relevance, queries=Q).metric_)
     for other in found[1:]:
@@ -213,7 +249,9 @@ def test_whitening_by_one_is_the_inverse_root_of_the_covariance():
     X -= X.mean(axis=0)
     spread = np.cov((X @ partly_white(X, 1.0)).T)
     # White up to the floor, for directions it leaves apart.
-    np.testing.assert_allclose(spread, np.diag(np.diag(spread)), atol=0.05 * spread.max())
+    np.testing.assert_allclose(
+        spread, np.diag(np.diag(spread)), atol=0.05 * spread.max()
+    )
     assert np.ptp(np.diag(spread)) < 0.2 * np.diag(spread).mean()  # but for the floor
     np.testing.assert_allclose(partly_white(X, 0.0), np.eye(4), atol=1e-12)
 
@@ -234,7 +272,8 @@ def test_a_strong_pull_keeps_the_identity_and_none_lets_go():
     X, Q, relevance = planted()
     away = [
         np.linalg.norm(
-            ListwiseMap(reg, whiten=0.0).fit(X, relevance, queries=Q).components_ - np.eye(8)
+            ListwiseMap(reg, whiten=0.0).fit(X, relevance, queries=Q).components_
+            - np.eye(8)
         )
         for reg in (1e6, 1.0, 0.01)
     ]
@@ -245,7 +284,9 @@ def test_scale_and_offset_of_the_data_do_not_matter():
     X, Q, relevance = planted()
     found = ListwiseMap().fit(X, relevance, queries=Q)
     for scale, offset in ((1000.0, 0.0), (1e-3, 0.0), (1.0, 5.0)):
-        other = ListwiseMap().fit(scale * X + offset, relevance, queries=scale * Q + offset)
+        other = ListwiseMap().fit(
+            scale * X + offset, relevance, queries=scale * Q + offset
+        )
         np.testing.assert_allclose(other.components_, found.components_, atol=1e-4)
         assert other.temperatures_ == pytest.approx(found.temperatures_, rel=1e-4)
 
@@ -276,7 +317,8 @@ def test_more_items_than_allowed_are_dealt_to_groups_that_keep_their_judged_ones
     groups = model._groups("shared", relevance, X, Q)
     assert len(groups) > 3
     np.testing.assert_array_equal(
-        np.concatenate([queries for queries, _ in groups]), np.arange(relevance.n_queries)
+        np.concatenate([queries for queries, _ in groups]),
+        np.arange(relevance.n_queries),
     )
     for queries, items in groups:
         judged = relevance.take_queries(queries).items
@@ -284,7 +326,10 @@ def test_more_items_than_allowed_are_dealt_to_groups_that_keep_their_judged_ones
         assert len(items) == max(40, np.unique(judged).size)
         assert (np.diff(items) > 0).all()
     whole = ListwiseMap(max_items=len(X)).fit(X, relevance, queries=Q)
-    parts, again = model.fit(X, relevance, queries=Q), clone(model).fit(X, relevance, queries=Q)
+    parts, again = (
+        model.fit(X, relevance, queries=Q),
+        clone(model).fit(X, relevance, queries=Q),
+    )
     np.testing.assert_array_equal(parts.components_, again.components_)
     raw, found, best = (
         fitted.score(X, relevance, queries=Q)
@@ -313,7 +358,10 @@ def test_of_items_that_no_judgment_names_the_nearest_take_part(side):
 
 def test_without_far_items_it_learns_about_the_same():
     X, Q, relevance = planted(n=2000)
-    train, test = relevance.take_queries(np.arange(40)), relevance.take_queries(np.arange(40, 60))
+    train, test = (
+        relevance.take_queries(np.arange(40)),
+        relevance.take_queries(np.arange(40, 60)),
+    )
     raw, all_items, few = (
         held_out_map(model.fit(X, train, queries=Q[:40]), X, Q[40:], test)
         for model in (
@@ -324,21 +372,26 @@ def test_without_far_items_it_learns_about_the_same():
 
 
 @pytest.mark.parametrize(
-    ("gain", "expected"), [("exponential", (7, 1)), ("linear", (3, 1)), ("binary", (1, 1))]
+    ("gain", "expected"),
+    [("exponential", (7, 1)), ("linear", (3, 1)), ("binary", (1, 1))],
 )
 def test_relevant_items_count_by_their_gain(gain, expected):
     relevance = Relevance.from_qrels({"q": {"a": 3, "b": 1}}, item_ids=["a", "b", "c"])
     _, slopes = Listwise(relevance, [1.0], gain)(
         np.zeros((1, 3)), np.array([[2, 2, 1]], dtype=np.int8), np.arange(1)
     )
-    np.testing.assert_allclose(slopes[0] + 1 / 3, np.array([*expected, 0]) / sum(expected))
+    np.testing.assert_allclose(
+        slopes[0] + 1 / 3, np.array([*expected, 0]) / sum(expected)
+    )
 
 
 def test_bystanders_are_relevant_to_nobody():
     relevance = planted()[2]
     model = ListwiseMap(unjudged_weight=0.25)
     weights = np.exp(model._log_weights(relevance))
-    named = set(np.concatenate([relevance.relevant(q) for q in range(relevance.n_queries)]))
+    named = set(
+        np.concatenate([relevance.relevant(q) for q in range(relevance.n_queries)])
+    )
     assert [item for item, weight in enumerate(weights) if weight == 1] == sorted(named)
     np.testing.assert_allclose(np.unique(weights), [0.25, 1])
     assert ListwiseMap()._log_weights(relevance) is None
@@ -382,7 +435,8 @@ def test_bystanders_of_a_group_are_told_by_all_queries(monkeypatch):
     assert len(groups) == 3
     made = []
     monkeypatch.setattr(
-        "rankspace.learners.listwise.Listwise", lambda *a, **k: made.append(a) or Listwise(*a, **k)
+        "rankspace.learners.listwise.Listwise",
+        lambda *a, **k: made.append(a) or Listwise(*a, **k),
     )
     model.fit(X, relevance, queries=Q)
     weights = [call[3] for call in made if len(call) > 3]
@@ -406,7 +460,9 @@ def test_groups_are_weighted_as_their_queries():
     parts = [np.arange(7), np.arange(7, relevance.n_queries)]
     losses = [PairLoss(X, Q[part], weighted.take_queries(part), 64) for part in parts]
     L = np.eye(X.shape[1]) + 0.1
-    whole = PairLoss(X, Q, weighted, 64).value_and_gradient(L, Listwise(weighted, [0.5]))
+    whole = PairLoss(X, Q, weighted, 64).value_and_gradient(
+        L, Listwise(weighted, [0.5])
+    )
     rows = [Listwise(loss.relevance, [0.5]) for loss in losses]
     value, gradient = Grouped(losses).value_and_gradient(L, rows)
     assert value == pytest.approx(whole[0])
@@ -424,7 +480,9 @@ def test_the_pull_is_by_default_as_strong_as_the_queries_are_few(n):
 @pytest.mark.filterwarnings("default::sklearn.exceptions.ConvergenceWarning")
 def test_stopping_early_is_said():
     X, Q, relevance = planted()
-    with pytest.warns(ConvergenceWarning, match="stopped after 2 steps .* Raise max_iter"):
+    with pytest.warns(
+        ConvergenceWarning, match="stopped after 2 steps .* Raise max_iter"
+    ):
         ListwiseMap(max_iter=2, tol=0).fit(X, relevance, queries=Q)
 
 
@@ -442,7 +500,10 @@ def test_stopping_early_is_said():
         ({"whiten": 3.0}, "whiten"),
         ({"gain": "double"}, "gain must be one of exponential, linear"),
         ({"n_negatives": -1}, "n_negatives"),
-        ({"unjudged_weight": 0.0}, "unjudged_weight must be above 0 and at most 1: got 0.0"),
+        (
+            {"unjudged_weight": 0.0},
+            "unjudged_weight must be above 0 and at most 1: got 0.0",
+        ),
         ({"unjudged_weight": np.nan}, "unjudged_weight must be above 0"),
     ],
 )

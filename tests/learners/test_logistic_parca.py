@@ -14,7 +14,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rankspace import LogisticPARCA, Relevance
 from rankspace.learners.solvers.smooth.components import MapLoss
-from rankspace.learners.solvers.smooth.logistic import LogisticLoss, mean_entropy, memberships
+from rankspace.learners.solvers.smooth.logistic import (
+    LogisticLoss,
+    mean_entropy,
+    memberships,
+)
 from rankspace.learners.solvers.warp.factors import Points
 from reference.parca import entropy, log_ratio, slopes
 
@@ -40,7 +44,9 @@ def test_entropy_and_its_gradient(K, rng):
 
 def test_entropy_of_equals_is_one_and_of_a_single_member_zero():
     assert mean_entropy(np.zeros((3, 2)))[0] == pytest.approx(1)
-    assert mean_entropy(np.array([[40.0, -40.0], [-40.0, 40.0]]))[0] == pytest.approx(0, abs=1e-12)
+    assert mean_entropy(np.array([[40.0, -40.0], [-40.0, 40.0]]))[0] == pytest.approx(
+        0, abs=1e-12
+    )
 
 
 def test_memberships_of_vanishing_weights():
@@ -59,7 +65,9 @@ def test_loss_and_gradient_are_those_of_the_loops(beta, rng):
 
     def slow(B):
         Z = X @ expit(B).T
-        return np.logaddexp(log_ratio(Z, Z, relevance), np.log(1e-6)) + beta * entropy(B)
+        return np.logaddexp(log_ratio(Z, Z, relevance), np.log(1e-6)) + beta * entropy(
+            B
+        )
 
     value, gradient = loss.value_and_gradient(B)
     assert value == pytest.approx(slow(B))
@@ -116,7 +124,9 @@ def test_importance_is_the_distance_a_feature_makes(planted):
     expected = model.components_**2 * np.mean(differences**2, axis=(0, 1))
     np.testing.assert_allclose(model.importance_, expected, rtol=1e-9)
     sparse = LogisticPARCA(2, **QUICK).fit(scipy.sparse.csr_array(X), y)
-    np.testing.assert_allclose(sparse.importance_, model.importance_, rtol=0.05, atol=1e-3)
+    np.testing.assert_allclose(
+        sparse.importance_, model.importance_, rtol=0.05, atol=1e-3
+    )
 
 
 def test_names_of_a_dataframe():
@@ -128,8 +138,13 @@ def test_names_of_a_dataframe():
 
 
 def test_more_beta_makes_memberships_sharper(planted):
-    loose, sharp = (LogisticPARCA(3, beta, random_state=0).fit(*planted) for beta in (0.0, 3.0))
-    assert sharp.membership_.max(axis=0).mean() > loose.membership_.max(axis=0).mean() + 0.1
+    loose, sharp = (
+        LogisticPARCA(3, beta, random_state=0).fit(*planted) for beta in (0.0, 3.0)
+    )
+    assert (
+        sharp.membership_.max(axis=0).mean()
+        > loose.membership_.max(axis=0).mean() + 0.1
+    )
 
 
 # ---------------------------------------------------------------------- choices and data
@@ -138,9 +153,13 @@ def test_more_beta_makes_memberships_sharper(planted):
 def test_beta_is_the_largest_that_ranks_about_as_well(planted):
     model = LogisticPARCA(2, n_starts=1, random_state=0).fit(*planted)
     best = min(model.path_, key=lambda trial: trial.error)
-    good = [t.setting for t in model.path_ if t.error <= best.error + best.standard_error]
+    good = [
+        t.setting for t in model.path_ if t.error <= best.error + best.standard_error
+    ]
     assert model.beta_ == max(good)
-    assert [trial.setting for trial in model.path_] == sorted({t.setting for t in model.path_})
+    assert [trial.setting for trial in model.path_] == sorted(
+        {t.setting for t in model.path_}
+    )
 
 
 @pytest.mark.parametrize("unit", [1e-6, 1e6])
@@ -182,7 +201,10 @@ def test_grid_search_pipeline_and_precision(planted):
         ({"beta": -0.5}, "beta == -0.5, must be >= 0"),
         ({"beta": "best"}, "beta must be one of auto: got 'best'"),
         ({"n_starts": 0}, "n_starts == 0, must be >= 1"),
-        ({"n_components": 13}, "n_components must be at most the number of features, 12: got 13"),
+        (
+            {"n_components": 13},
+            "n_components must be at most the number of features, 12: got 13",
+        ),
     ],
 )
 def test_wrong_parameters_are_refused(options, message, planted):

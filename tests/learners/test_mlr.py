@@ -21,7 +21,9 @@ ALL = ["auc", "p@3", "knn@3", "map", "mrr", "ndcg@3", "ndcg", "ndcg-mlr@3", "ndc
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks([MLR(max_iter=20), MLRCV((10, 1000), max_iter=20), RobustMLR(max_iter=20)])
+@parametrize_with_checks(
+    [MLR(max_iter=20), MLRCV((10, 1000), max_iter=20), RobustMLR(max_iter=20)]
+)
 def test_scikit_learn_conventions(estimator, check):
     check(estimator)
 
@@ -108,7 +110,9 @@ def test_plane_is_a_subgradient(measure, wine):
         return plane.delta - np.sum(W * plane.psi)
 
     slope = (violation(W + E) - violation(W - E)) / 2
-    assert slope == pytest.approx(-np.sum(E * loss.plane(factor).psi), rel=1e-4, abs=1e-12)
+    assert slope == pytest.approx(
+        -np.sum(E * loss.plane(factor).psi), rel=1e-4, abs=1e-12
+    )
 
 
 def test_blocks_threads_and_lists_give_the_same_plane(wine):
@@ -151,8 +155,12 @@ def test_scale_and_place_of_the_data_do_not_matter(wine):
 
 def test_subgradient_reaches_the_same_objective(wine):
     X, y = wine
-    models = [MLR(100.0, measure="auc", solver=s).fit(X, y) for s in ("admm", "subgradient")]
-    assert models[1].objective_ == pytest.approx(models[0].objective_, abs=2 * 0.01 * 100)
+    models = [
+        MLR(100.0, measure="auc", solver=s).fit(X, y) for s in ("admm", "subgradient")
+    ]
+    assert models[1].objective_ == pytest.approx(
+        models[0].objective_, abs=2 * 0.01 * 100
+    )
     assert models[1].gap_ <= 0.01
 
 
@@ -172,7 +180,10 @@ def test_sparsity_zero_is_mlr(wine):
     X, y = wine
     plain, robust = (
         model.fit(X, y).objective_
-        for model in (MLR(measure="auc", tol=1e-4), RobustMLR(measure="auc", sparsity=0, tol=1e-4))
+        for model in (
+            MLR(measure="auc", tol=1e-4),
+            RobustMLR(measure="auc", sparsity=0, tol=1e-4),
+        )
     )
     assert robust == pytest.approx(plain, abs=2 * 1e-4 * 1000)
 
@@ -193,7 +204,9 @@ def test_separate_queries_and_weights(wine):
     only_first = replace(relevance, weights=np.arange(40) < 20)
     close = MLR(measure="auc", tol=1e-4)
     part = close.fit(X, only_first, queries=X[:40] + 0.1).objective_
-    same = close.fit(X, relevance.take_queries(range(20)), queries=X[:20] + 0.1).objective_
+    same = close.fit(
+        X, relevance.take_queries(range(20)), queries=X[:20] + 0.1
+    ).objective_
     unweighted = close.fit(X, relevance, queries=X[:40] + 0.1).objective_
     assert part == pytest.approx(same, abs=2 * 1e-4 * 1000)
     assert abs(part - unweighted) > 1
@@ -201,17 +214,22 @@ def test_separate_queries_and_weights(wine):
 
 def test_unjudged_pairs_are_ignored():
     matching = make_matching(400, random_state=0)
-    model = MLR(measure="auc").fit(matching.X, matching.relevance, queries=matching.queries)
+    model = MLR(measure="auc").fit(
+        matching.X, matching.relevance, queries=matching.queries
+    )
     before = Euclidean().fit(matching.X, matching.relevance, queries=matching.queries)
     scores = [
-        m.score(matching.X, matching.relevance, queries=matching.queries) for m in (before, model)
+        m.score(matching.X, matching.relevance, queries=matching.queries)
+        for m in (before, model)
     ]
     assert scores[1] > scores[0] + 0.1
 
 
 def test_batches_are_seeded_and_have_no_certificate(wine):
     X, y = wine
-    a, b = (MLR(measure="auc", batch_size=30, random_state=0).fit(X, y) for _ in range(2))
+    a, b = (
+        MLR(measure="auc", batch_size=30, random_state=0).fit(X, y) for _ in range(2)
+    )
     np.testing.assert_array_equal(a.components_, b.components_)
     assert np.isnan(a.history_[-1]["lower"])
     assert a.score(X, y) > 0.9
@@ -222,7 +240,9 @@ def test_identity_prior_stays_near_a_multiple_of_it(wine):
     options = {"regularizer": "frobenius", "prior": "identity", "measure": "auc"}
     W = MLR(1e-6, **options).fit(X, y).get_mahalanobis_matrix()
     np.testing.assert_allclose(W, W[0, 0] * np.eye(13), atol=1e-4 * W[0, 0])
-    assert MLR(100.0, **options).fit(X, y).score(X, y) > Euclidean().fit(X, y).score(X, y)
+    assert MLR(100.0, **options).fit(X, y).score(X, y) > Euclidean().fit(X, y).score(
+        X, y
+    )
 
 
 def test_leading_directions_only(wine):
@@ -237,7 +257,9 @@ def test_leading_directions_only(wine):
 def test_grid_search(wine):
     X, y = wine
     cv = KFold(2, shuffle=True, random_state=0)
-    search = GridSearchCV(MLR(measure="auc"), {"C": [0.001, 100.0]}, cv=cv, error_score="raise")
+    search = GridSearchCV(
+        MLR(measure="auc"), {"C": [0.001, 100.0]}, cv=cv, error_score="raise"
+    )
     with pytest.warns(ConvergenceWarning, match="the best metric at C=0.001 is zero"):
         search.fit(X, y)
     assert search.best_params_ == {"C": 100.0}
@@ -249,7 +271,9 @@ def test_a_zero_metric_does_not_pass_silently(wine):
 
 
 def test_stopping_early_names_the_gap(wine):
-    with pytest.warns(ConvergenceWarning, match=r"stopped after 3 rounds with a gap of 0\.\d+"):
+    with pytest.warns(
+        ConvergenceWarning, match=r"stopped after 3 rounds with a gap of 0\.\d+"
+    ):
         MLR(measure="map", max_iter=3).fit(*wine)
 
 
@@ -325,7 +349,9 @@ def test_a_step_of_the_path_has_the_score_of_a_fit_from_scratch(wine):
     train, held_out = model._split(relevance)
     fresh = MLR(100, measure="auc", tol=1e-4).fit(X[train], y[train])
     judged = Relevance.from_labels(y[train], query_labels=y[held_out])
-    expected = fresh._evaluate(X[train], judged, None, X[held_out], None, "auc").means["auc"]
+    expected = fresh._evaluate(X[train], judged, None, X[held_out], None, "auc").means[
+        "auc"
+    ]
     assert model.scores_[1] == pytest.approx(expected, abs=1e-3)
 
 
@@ -351,7 +377,9 @@ def test_bad_paths(options, message, wine):
 
 def test_graded_judgments_are_told_to_be_taken_as_binary(wine, caplog):
     X, y = wine
-    graded = [{int(i): 1.0 + (i % 2) for i in np.flatnonzero(y == label)} for label in y[:20]]
+    graded = [
+        {int(i): 1.0 + (i % 2) for i in np.flatnonzero(y == label)} for label in y[:20]
+    ]
     relevance = Relevance.from_lists(graded, n_items=len(X))
     fit(MLR(measure="ndcg@10", max_iter=3), X, Relevance.from_labels(y))
     assert not caplog.records
@@ -393,7 +421,9 @@ def test_warnings_say_what_happened(wine):
 def test_batches_report_the_metric_they_judged_and_leave_out_weightless_queries(wine):
     X, y = wine
     relevance = Relevance.from_labels(y, weights=np.arange(178) < 9)
-    model = fit(MLR(measure="auc", batch_size=5, max_iter=4, random_state=0), X, relevance)
+    model = fit(
+        MLR(measure="auc", batch_size=5, max_iter=4, random_state=0), X, relevance
+    )
     assert model.components_.any()
     last = model.history_[-1]
     trace = np.trace(model.get_mahalanobis_matrix()) * model.scale_**2
@@ -419,7 +449,12 @@ def test_a_path_with_a_prior_and_an_error_to_choose_by(wine):
 def test_judged_lists_are_dealt_to_all_threads(monkeypatch):
     matching = make_matching(3000, random_state=0)
     loss = RankingLoss(
-        matching.X, matching.X, matching.relevance, "map", np.arange(3000), max_memory=512
+        matching.X,
+        matching.X,
+        matching.relevance,
+        "map",
+        np.arange(3000),
+        max_memory=512,
     )
     whole = loss.plane(np.eye(56))
     assert len(loss.blocks(loss.queries)) > 1

@@ -54,7 +54,9 @@ def test_loreta_steps_against_the_gradient_of_its_loss(rng):
     from reference import frml as reference
 
     F, q, w = rng.normal(size=(5, 2)), rng.normal(size=(3, 5)), rng.normal(size=(3, 5))
-    gradient = -sum(np.outer(a, b) + np.outer(b, a) for a, b in zip(q, w, strict=True)) / 2
+    gradient = (
+        -sum(np.outer(a, b) + np.outer(b, a) for a, b in zip(q, w, strict=True)) / 2
+    )
     c = np.repeat((-0.25, 0.25), 3)
     progress = Progress(F, F.copy(), multiplier=1e-4)
     move_against(progress, np.concatenate((q + w, q - w)), c)
@@ -65,7 +67,9 @@ def test_loreta_steps_against_the_gradient_of_its_loss(rng):
     )
     assert progress.squares == pytest.approx(np.sum(expected**2))
     length = 1e-4 * 0.01 * np.linalg.norm(F @ F.T) / np.linalg.norm(expected)
-    np.testing.assert_allclose(moved, -length * expected, atol=1e-3 * np.abs(moved).max())
+    np.testing.assert_allclose(
+        moved, -length * expected, atol=1e-3 * np.abs(moved).max()
+    )
 
 
 def plain_itml(V, similar, gamma, u, rounds):
@@ -106,12 +110,17 @@ def test_itml_meets_its_constraints_and_its_duals_are_the_matrix(rng):
     assert (distances[~similar] >= slack[~similar] - 1e-6).all()
     assert np.linalg.eigvalsh(A).min() > 0
     signed = np.where(similar, 1, -1) * projections.duals
-    np.testing.assert_allclose(np.linalg.inv(A), np.eye(4) + V.T @ (signed[:, None] * V), rtol=1e-8)
+    np.testing.assert_allclose(
+        np.linalg.inv(A), np.eye(4) + V.T @ (signed[:, None] * V), rtol=1e-8
+    )
 
 
 @pytest.mark.parametrize(
     "model",
-    [OASIS(n_triplets=20_000, random_state=0), LORETA(5, n_triplets=20_000, random_state=0)],
+    [
+        OASIS(n_triplets=20_000, random_state=0),
+        LORETA(5, n_triplets=20_000, random_state=0),
+    ],
     ids=lambda model: type(model).__name__,
 )
 def test_similarities_learn_in_any_unit(model, wine):

@@ -23,7 +23,11 @@ from rankspace.learners.solvers.smooth.components import (
 )
 from rankspace.learners.solvers.smooth.minibatch import descend_in_batches
 from rankspace.learners.solvers.smooth.pair_ratio import PairRatio
-from rankspace.learners.solvers.smooth.validation import folds, ranking_errors, try_setting
+from rankspace.learners.solvers.smooth.validation import (
+    folds,
+    ranking_errors,
+    try_setting,
+)
 from rankspace.learners.solvers.warp.factors import Points
 from rankspace.relevance.splits import Split
 from reference.parca import log_ratio, slopes
@@ -49,9 +53,9 @@ def usable(relevance):
 
 
 def embedded(relevance, rng, K=2, size=1.0):
-    return Points(np.zeros((relevance.n_items, 1)), relevance.query_items, relevance.n_items), (
-        size * rng.normal(size=(relevance.n_items, K))
-    )
+    return Points(
+        np.zeros((relevance.n_items, 1)), relevance.query_items, relevance.n_items
+    ), (size * rng.normal(size=(relevance.n_items, K)))
 
 
 @pytest.mark.parametrize("kind", ["labels", "lists", "grades", "judged"])
@@ -130,7 +134,9 @@ def test_laws(seed):
     turned = PairRatio(points, relevance).value_and_gradient(Z @ turn)
     moved = PairRatio(points, relevance).value_and_gradient(Z + rng.normal(size=2))
     order = rng.permutation(18)
-    ordered = PairRatio(points, Relevance.from_labels(y[order])).value_and_gradient(Z[order])
+    ordered = PairRatio(points, Relevance.from_labels(y[order])).value_and_gradient(
+        Z[order]
+    )
     named = PairRatio(points, Relevance.from_labels(np.array(list("zxy"))[y]))
     renamed = named.value_and_gradient(Z)
     for found, expected in (
@@ -158,7 +164,9 @@ def test_gradient_by_the_map(sparse, rng):
     loss = RidgedLoss(problem(rng, sparse=sparse), 0.1)
     A = rng.normal(size=(2, 5))
     expected = slopes(lambda A: loss.value_and_gradient(A)[0], A)
-    np.testing.assert_allclose(loss.value_and_gradient(A)[1], expected, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(
+        loss.value_and_gradient(A)[1], expected, rtol=1e-6, atol=1e-8
+    )
 
 
 def test_the_floor_bounds_the_loss(rng):
@@ -176,7 +184,9 @@ def test_the_floor_bounds_the_loss(rng):
 
 
 def test_single_precision_data(rng):
-    loss, single = (problem(np.random.default_rng(1), dtype=t) for t in (np.float64, np.float32))
+    loss, single = (
+        problem(np.random.default_rng(1), dtype=t) for t in (np.float64, np.float32)
+    )
     A = rng.normal(size=(2, 5))
     (value, gradient), found = loss.value_and_gradient(A), single.value_and_gradient(A)
     assert found[0] == pytest.approx(value, rel=1e-5)
@@ -231,7 +241,9 @@ def test_a_start_gets_the_best_of_a_few_lengths(rng):
     loss = RidgedLoss(problem(rng), 0.01)
     directions = rng.normal(size=(2, 5))
     chosen = loss.at_best_length(directions)
-    unit = directions / np.sqrt(np.mean(np.sum(loss.loss.embed(directions) ** 2, axis=1)))
+    unit = directions / np.sqrt(
+        np.mean(np.sum(loss.loss.embed(directions) ** 2, axis=1))
+    )
     values = [loss.value_and_gradient(t * unit)[0] for t in REACHES]
     np.testing.assert_allclose(chosen, REACHES[int(np.argmin(values))] * unit)
 
@@ -257,7 +269,9 @@ def test_batches_of_queries_reach_what_all_of_them_reach(rng):
     start = loss.at_best_length(rng.normal(size=(2, 8)))
     full = descend(loss, start, tol=1e-9, max_iter=300)
     part = descend_in_batches(loss, start, 600, batch_size=100, max_iter=300, seed=0)
-    assert loss.value_and_gradient(part.parameters)[0] == pytest.approx(full.loss, abs=0.02)
+    assert loss.value_and_gradient(part.parameters)[0] == pytest.approx(
+        full.loss, abs=0.02
+    )
     assert part.loss == pytest.approx(loss.value_and_gradient(part.parameters)[0])
 
 
@@ -282,19 +296,27 @@ def test_separate_queries_are_held_out_and_items_stay(rng):
 
 
 def test_large_sets_need_no_second_fold(rng):
-    relevance, X = Relevance.from_labels(np.arange(6000) % 4), rng.normal(size=(6000, 1))
+    relevance, X = (
+        Relevance.from_labels(np.arange(6000) % 4),
+        rng.normal(size=(6000, 1)),
+    )
     (split,) = folds(X, relevance, None, 0)
     assert len(split.points) == 1000
 
 
 def test_nothing_can_be_held_out_of_two_points():
-    assert folds(np.eye(3), Relevance.from_labels([0, 0, 1]).take_queries([0]), None, 0) == []
+    assert (
+        folds(np.eye(3), Relevance.from_labels([0, 0, 1]).take_queries([0]), None, 0)
+        == []
+    )
 
 
 def test_a_trial_is_the_mean_over_all_held_out_queries(rng):
     relevance, X = Relevance.from_labels(np.arange(12) % 3), rng.normal(size=(12, 2))
     splits = folds(X, relevance, None, 0)
-    found = try_setting(2.0, splits, lambda number, setting: np.array([[setting, number]]))
+    found = try_setting(
+        2.0, splits, lambda number, setting: np.array([[setting, number]])
+    )
     errors = [ranking_errors(s, np.array([[2.0, i]])) for i, s in enumerate(splits)]
     values = np.concatenate(errors)
     assert found.error == pytest.approx(values.mean())
@@ -303,11 +325,15 @@ def test_a_trial_is_the_mean_over_all_held_out_queries(rng):
 
 def test_ranking_errors_by_hand():
     judged = Relevance.from_labels([0, 1, 0], query_labels=[0])
-    split = Split(np.array([[0.0], [1.0], [2.0]]), None, None, np.array([[0.4]]), judged)
+    split = Split(
+        np.array([[0.0], [1.0], [2.0]]), None, None, np.array([[0.4]]), judged
+    )
     # Of two pairs one is misordered, the half that chance gives.
     assert ranking_errors(split, np.eye(1)) == pytest.approx([1.0])
 
 
 def test_a_map_to_zero_ranks_nothing(rng):
-    splits = folds(rng.normal(size=(12, 2)), Relevance.from_labels(np.arange(12) % 3), None, 0)
+    splits = folds(
+        rng.normal(size=(12, 2)), Relevance.from_labels(np.arange(12) % 3), None, 0
+    )
     assert try_setting(1.0, splits, lambda *_: np.zeros((1, 2))).error == np.inf

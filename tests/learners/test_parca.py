@@ -104,7 +104,8 @@ def test_fewer_points_than_features(reg, rng):
 def test_the_winner_of_the_starts_is_the_best_of_them(digits):
     X, y = digits[:2]
     losses = {
-        start: PARCA(init=start, **QUICK).fit(X, y).loss_ for start in ("lda", "pca", "random")
+        start: PARCA(init=start, **QUICK).fit(X, y).loss_
+        for start in ("lda", "pca", "random")
     }
     model = PARCA(**QUICK).fit(X, y)
     assert model.start_ in losses
@@ -129,7 +130,9 @@ def test_batches_agree_with_all_pairs(digits):
     assert part.loss_ == pytest.approx(full.loss_, abs=0.02)
     assert part.n_iter_ == 500
     assert len(part.history_) == 50  # a row for ten steps
-    difference = held_out_error(part.components_, digits) - held_out_error(full.components_, digits)
+    difference = held_out_error(part.components_, digits) - held_out_error(
+        full.components_, digits
+    )
     assert abs(difference) < 0.01
 
 
@@ -181,7 +184,10 @@ def test_sparse_is_dense_and_never_made_so(monkeypatch, wine):
     sparse = PARCA(init="random", **QUICK).fit(scipy.sparse.csr_array(X), y)
     monkeypatch.undo()
     np.testing.assert_allclose(
-        sparse.get_mahalanobis_matrix(), dense.get_mahalanobis_matrix(), rtol=1e-2, atol=1e-3
+        sparse.get_mahalanobis_matrix(),
+        dense.get_mahalanobis_matrix(),
+        rtol=1e-2,
+        atol=1e-3,
     )
     sparse = PARCA(random_state=0).fit(scipy.sparse.csr_array(X), y)
     assert sparse.score(X, y) > Euclidean().fit(X, y).score(X, y) + 0.03
@@ -190,9 +196,15 @@ def test_sparse_is_dense_and_never_made_so(monkeypatch, wine):
 def test_single_precision(wine):
     X, y = wine
     model = PARCA(**QUICK).fit(X.astype(np.float32), y)
-    assert model.components_.dtype == model.transform(X.astype(np.float32)).dtype == np.float32
+    assert (
+        model.components_.dtype
+        == model.transform(X.astype(np.float32)).dtype
+        == np.float32
+    )
     double = PARCA(**QUICK).fit(X, y)
-    assert model.score(X.astype(np.float32), y) == pytest.approx(double.score(X, y), abs=0.01)
+    assert model.score(X.astype(np.float32), y) == pytest.approx(
+        double.score(X, y), abs=0.01
+    )
 
 
 def test_separate_queries_and_unjudged_pairs():
@@ -209,7 +221,9 @@ def test_separate_queries_and_unjudged_pairs():
 def test_labels_and_lists_are_the_same_supervision(wine):
     X, y = wine
     lists = Relevance.from_lists([np.flatnonzero(y == label) for label in y])
-    by_labels, by_lists = (PARCA(**QUICK).fit(X, s).get_mahalanobis_matrix() for s in (y, lists))
+    by_labels, by_lists = (
+        PARCA(**QUICK).fit(X, s).get_mahalanobis_matrix() for s in (y, lists)
+    )
     np.testing.assert_allclose(by_lists, by_labels, rtol=1e-3, atol=1e-4)
 
 
@@ -236,22 +250,32 @@ def test_grid_search_pipeline_and_clone(wine):
 
 def test_what_went_wrong_is_said(wine):
     X, y = wine
-    with pytest.warns(ConvergenceWarning, match=r"stopped after 2 steps .* Raise max_iter or tol"):
+    with pytest.warns(
+        ConvergenceWarning, match=r"stopped after 2 steps .* Raise max_iter or tol"
+    ):
         PARCA(init="random", max_iter=2, tol=0, **QUICK).fit(X, y)
-    with pytest.warns(ConvergenceWarning, match=r"that of the zero map 0\. Lower reg=100"):
+    with pytest.warns(
+        ConvergenceWarning, match=r"that of the zero map 0\. Lower reg=100"
+    ):
         PARCA(reg=100.0, random_state=0).fit(X, y)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n_components": 14}, "n_components must be at most the number of features, 13: got 14"),
+        (
+            {"n_components": 14},
+            "n_components must be at most the number of features, 13: got 14",
+        ),
         ({"reg": -1.0}, "reg == -1.0, must be >= 0"),
         ({"reg": "best"}, "reg must be one of auto: got 'best'"),
         ({"init": "zero"}, "init must be one of auto, lda, pca, random: got 'zero'"),
         ({"init": np.eye(3)}, r"here \(2, 13\): got \(3, 3\)"),
         ({"init": np.ones((2, 13))}, "finite and of rank 2"),
-        ({"solver": "newton"}, "solver must be one of auto, lbfgs, minibatch: got 'newton'"),
+        (
+            {"solver": "newton"},
+            "solver must be one of auto, lbfgs, minibatch: got 'newton'",
+        ),
         ({"max_iter": 0}, "max_iter == 0, must be >= 1"),
         ({"batch_size": 0}, "batch_size == 0, must be >= 1"),
         ({"tol": -1.0}, "tol == -1.0, must be >= 0"),

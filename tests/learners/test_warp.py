@@ -21,7 +21,11 @@ from rankspace.learners.solvers.warp.descent import Descent, Options, Progress
 from rankspace.learners.solvers.warp.embeddings import AllItems
 from rankspace.learners.solvers.warp.factors import DenseFactor, Points
 from rankspace.learners.solvers.warp.riemannian import DAMPING, relative_change, retract
-from rankspace.learners.solvers.warp.sampling import nearest_positives, rank_weights, sampling_of
+from rankspace.learners.solvers.warp.sampling import (
+    nearest_positives,
+    rank_weights,
+    sampling_of,
+)
 from reference import frml as reference
 
 seeds = st.integers(0, 2**32)
@@ -47,7 +51,9 @@ def test_retraction_is_that_of_the_lemma(seed, log_size):
     c = 10.0**log_size * c
     moved = retract(F, V, c)
     expected, _ = reference.retract(F @ F.T, F, (V * c) @ V.T)
-    np.testing.assert_allclose(moved @ moved.T, expected, atol=1e-10 * np.linalg.norm(expected))
+    np.testing.assert_allclose(
+        moved @ moved.T, expected, atol=1e-10 * np.linalg.norm(expected)
+    )
     assert np.linalg.matrix_rank(moved) == F.shape[1]
     assert np.linalg.eigvalsh(moved @ moved.T).min() > -1e-10 * np.linalg.norm(expected)
 
@@ -68,14 +74,20 @@ def test_retraction_is_of_second_order(seed):
     errors = []
     for size in (0.1, 0.05, 0.025):
         moved = retract(F, V, size * c)
-        errors.append(np.linalg.norm(moved @ moved.T - metric_projection(W + size * step, m)))
+        errors.append(
+            np.linalg.norm(moved @ moved.T - metric_projection(W + size * step, m))
+        )
     assert errors[2] <= 1.5 * errors[1] / 8 + 1e-12
     assert errors[1] <= 1.5 * errors[0] / 8 + 1e-12
 
 
 def test_the_paper_as_printed_is_of_first_order_only(rng):
     """With S = A1'A2 in the place of A2'A1 the error falls with the square; ours with the cube."""
-    F, V, c = rng.normal(size=(6, 3)), rng.normal(size=(6, 4)), np.array([1.0, -0.5, 0.3, 0.8])
+    F, V, c = (
+        rng.normal(size=(6, 3)),
+        rng.normal(size=(6, 4)),
+        np.array([1.0, -0.5, 0.3, 0.8]),
+    )
 
     def printed(c):
         A2 = np.linalg.pinv(F) @ V
@@ -90,7 +102,9 @@ def test_the_paper_as_printed_is_of_first_order_only(rng):
         for size in (1e-3, 1e-4):
             moved = moved_by(size * c)
             errors.append(
-                np.linalg.norm(moved @ moved.T - metric_projection(F @ F.T + size * step, 3))
+                np.linalg.norm(
+                    moved @ moved.T - metric_projection(F @ F.T + size * step, 3)
+                )
             )
         return np.log10(errors[0] / errors[1])
 
@@ -126,7 +140,10 @@ def test_kernels_draw_by_that_law(gamma, k):
     queries, _, neg, draws = space.draw(sampling, 0, n)
     most, levels = max(1, 50 // gamma), rank_weights("reciprocal", 50)
     counts = np.arange(1, most + 1)
-    expected = np.sum((k / 50) * (1 - k / 50) ** (counts - 1) * levels[50 // counts]) / levels[50]
+    expected = (
+        np.sum((k / 50) * (1 - k / 50) ** (counts - 1) * levels[50 // counts])
+        / levels[50]
+    )
     got = sampling.violator_weights(queries, neg, draws)
     assert got.mean() == pytest.approx(expected, abs=4 * got.std() / np.sqrt(n) + 1e-12)
     hits = np.bincount(neg[neg >= 0], minlength=52)
@@ -149,7 +166,9 @@ def test_random_numbers_are_those_of_the_twin_and_uniform():
     twin = [reference.uniform(7, t, d) for t in range(200) for d in range(50)]
     np.testing.assert_array_equal(numbers, twin)
     counts = np.histogram(numbers, bins=20, range=(0, 1))[0]
-    assert np.sum((counts - 500) ** 2 / 500) < 45  # chi-squared of 19: 0.07 % of the time above
+    assert (
+        np.sum((counts - 500) ** 2 / 500) < 45
+    )  # chi-squared of 19: 0.07 % of the time above
     table = numbers.reshape(200, 50)
     assert abs(np.corrcoef(table[:, 0], table[:, 1])[0, 1]) < 0.25
     assert abs(np.corrcoef(table[0], table[1])[0, 1]) < 0.5
@@ -223,11 +242,17 @@ def test_violators_are_listed_in_full(name, listed, monkeypatch, rng):
     monkeypatch.setattr(warp, "MOST_LISTED", listed)
     relevance = relevances()[name]
     negatives = sampling_of(relevance, "reciprocal", 1, seed=0).negatives
-    X, query, found = rng.normal(size=(10, 3)), rng.normal(size=3), np.empty(10, dtype=np.int64)
+    X, query, found = (
+        rng.normal(size=(10, 3)),
+        rng.normal(size=3),
+        np.empty(10, dtype=np.int64),
+    )
     near = np.sum((X - query) ** 2, axis=1) < 4
     products, squares = -2 * X @ query, np.sum(X**2, axis=1)
     for q in range(relevance.n_queries):
-        count = list_violators(q, products, squares, 4.0 - query @ query, negatives, found)
+        count = list_violators(
+            q, products, squares, 4.0 - query @ query, negatives, found
+        )
         expected = [i for i in relevance.irrelevant(q) if near[i]]
         assert found[:count].tolist() == expected
 
@@ -256,7 +281,9 @@ def problem(seed=0, n=60, d=7, m=3):
 def descend(X, relevance, F, n_triplets, way=None, monkeypatch=None, **options):
     """The library's descent; ``way`` forces how points are embedded."""
     laws = {k: options.pop(k) for k in ("weights", "gamma") if k in options}
-    sampling = sampling_of(relevance, **({"weights": "reciprocal", "gamma": 16} | laws), seed=5)
+    sampling = sampling_of(
+        relevance, **({"weights": "reciprocal", "gamma": 16} | laws), seed=5
+    )
     points = Points(X, relevance.query_items, X.shape[0])
     progress = Progress(F.copy(), F.copy(), multiplier=2.0)
     if way is not None:
@@ -307,7 +334,9 @@ def test_sparse_points_descend_as_dense_ones(monkeypatch):
     X = np.where(np.abs(X) > 0.1, X, 0)
     expected, _ = descend(X, relevance, F, 960, "drawn", monkeypatch)
     for way in ("drawn", "gram"):
-        found, _ = descend(scipy.sparse.csr_array(X), relevance, F, 960, way, monkeypatch)
+        found, _ = descend(
+            scipy.sparse.csr_array(X), relevance, F, 960, way, monkeypatch
+        )
         np.testing.assert_allclose(found.F, expected.F, rtol=1e-6, atol=1e-6)
 
 
@@ -329,7 +358,9 @@ def test_gradient_is_the_slope_of_the_loss():
 
     def loss(W):
         total = 0.0
-        for q, pos, neg, weight in zip(batch.queries, batch.pos, batch.neg, weights, strict=True):
+        for q, pos, neg, weight in zip(
+            batch.queries, batch.pos, batch.neg, weights, strict=True
+        ):
             near, far = X[q] - X[pos], X[q] - X[neg]
             hinge = max(0.0, 1 + near @ W @ near - far @ W @ far) if neg >= 0 else 0.0
             total += 0.7 * weight * hinge + 0.3 * near @ W @ near
@@ -338,14 +369,18 @@ def test_gradient_is_the_slope_of_the_loss():
     rng = np.random.default_rng(0)
     W, E = F @ F.T, rng.normal(size=(7, 7))
     E = 1e-6 * (E + E.T)
-    assert (loss(W + E) - loss(W - E)) / 2 == pytest.approx(np.sum(gradient * E), rel=1e-6)
+    assert (loss(W + E) - loss(W - E)) / 2 == pytest.approx(
+        np.sum(gradient * E), rel=1e-6
+    )
 
 
 def test_rank_one_samples_of_the_frobenius_norm_are_unbiased():
     X, relevance, F = problem()
     sampling = sampling_of(relevance, "reciprocal", 16, seed=5)
     descent = Descent(
-        Points(X, relevance.query_items, len(X)), sampling, Options(0.2, "frobenius", batch_size=16)
+        Points(X, relevance.query_items, len(X)),
+        sampling,
+        Options(0.2, "frobenius", batch_size=16),
     )
     own = []
     for n_triplets in range(0, 64_000, 16):
@@ -366,7 +401,9 @@ def test_threads_do_not_change_the_answer(monkeypatch):
     for n in (1, 3):
         monkeypatch.setattr(_threads, "n_threads", lambda n=n: n)
         for way in ("all", "gram"):
-            found[n, way] = descend(X, relevance, F, 640, way, monkeypatch, gamma=1)[0].F
+            found[n, way] = descend(X, relevance, F, 640, way, monkeypatch, gamma=1)[
+                0
+            ].F
     np.testing.assert_array_equal(found[1, "all"], found[3, "all"])
     np.testing.assert_array_equal(found[1, "gram"], found[3, "gram"])
 

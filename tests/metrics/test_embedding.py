@@ -36,7 +36,9 @@ def test_linear_metric_is_a_pseudo_metric(seed, d, rank):
     np.testing.assert_allclose(D, D.T)
     assert (D[:, :, None] <= D[:, None, :] + D.T[None, :, :] + 1e-12).all()
     difference = X[0] - X[1]
-    np.testing.assert_allclose(D[0, 1] ** 2, difference @ metric.matrix @ difference, atol=1e-12)
+    np.testing.assert_allclose(
+        D[0, 1] ** 2, difference @ metric.matrix @ difference, atol=1e-12
+    )
     assert np.linalg.eigvalsh(metric.matrix).min() >= -1e-12
 
 
@@ -83,7 +85,9 @@ def test_a_transformer_must_be_fitted():
 def test_load_of_a_class_refuses_another_kind(tmp_path):
     METRICS["bilinear"].save(tmp_path / "m")
     assert isinstance(BilinearMetric.load(tmp_path / "m"), BilinearMetric)
-    with pytest.raises(ValueError, match=r"must hold a LinearMetric: got BilinearMetric"):
+    with pytest.raises(
+        ValueError, match=r"must hold a LinearMetric: got BilinearMetric"
+    ):
         LinearMetric.load(tmp_path / "m")
 
 
@@ -103,9 +107,13 @@ def test_precision_is_kept(rng, dtype):
 
 
 METRICS = {
-    "linear": LinearMetric([[1.0, 2.0], [3.0, 4.0]], parameters={"C": 10, "measure": "map"}),
+    "linear": LinearMetric(
+        [[1.0, 2.0], [3.0, 4.0]], parameters={"C": 10, "measure": "map"}
+    ),
     "single": LinearMetric(np.ones((1, 3), dtype=np.float32)),
-    "bilinear": BilinearMetric([[1.0, 2.0]], [[3.0]], parameters={"nested": {"a": [1, 2]}}),
+    "bilinear": BilinearMetric(
+        [[1.0, 2.0]], [[3.0]], parameters={"nested": {"a": [1, 2]}}
+    ),
     "asymmetric": AsymmetricMetric([[1.0, 2.0]], [[3.0]], query_offset=[0.5]),
 }
 
@@ -162,15 +170,25 @@ def test_a_foreign_safetensors_file_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"rankspace_format": "2"}, "has format 2, and this version of rankspace reads up to 1"),
+        (
+            {"rankspace_format": "2"},
+            "has format 2, and this version of rankspace reads up to 1",
+        ),
         ({"rankspace_format": "x"}, "names no format"),
-        ({"kind": "quantum"}, "of kind linear or bilinear or asymmetric or local: got 'quantum'"),
+        (
+            {"kind": "quantum"},
+            "of kind linear or bilinear or asymmetric or local: got 'quantum'",
+        ),
         ({"kind": "bilinear"}, "lacks the matrix 'item_map'"),
         ({"parameters": "{"}, "holds no valid metric"),
     ],
 )
 def test_a_strange_header_is_refused(tmp_path, changes, message):
-    header = {"rankspace_format": "1", "kind": "linear", "parameters": json.dumps({})} | changes
+    header = {
+        "rankspace_format": "1",
+        "kind": "linear",
+        "parameters": json.dumps({}),
+    } | changes
     write(tmp_path / "m", header, components=np.eye(2))
     with pytest.raises(ValueError, match=message):
         load_metric(tmp_path / "m")
@@ -195,7 +213,9 @@ def test_bad_numbers_are_refused(tmp_path, components, message):
 
 def test_a_pickle_is_not_executed(tmp_path):
     path = tmp_path / "m"
-    path.write_bytes(b"cos\nsystem\n(S'touch " + os.fsencode(tmp_path / "ran") + b"'\ntR.")
+    path.write_bytes(
+        b"cos\nsystem\n(S'touch " + os.fsencode(tmp_path / "ran") + b"'\ntR."
+    )
     with pytest.raises(ValueError, match="no metric file"):
         load_metric(path)
     assert not (tmp_path / "ran").exists()

@@ -24,7 +24,9 @@ def anchored(rng, kernel="rbf", linear=True, **options):
 
 
 def from_queries(rng, kernel="rbf", **options):
-    return LocalMetric(rng.normal(size=(4, 2, 3)), rng.uniform(size=4), kernel=kernel, **options)
+    return LocalMetric(
+        rng.normal(size=(4, 2, 3)), rng.uniform(size=4), kernel=kernel, **options
+    )
 
 
 @settings(deadline=None, max_examples=30)
@@ -35,20 +37,28 @@ def test_scores_are_sums_over_metrics(seed, kernel, linear):
     expected = [
         -sum(
             w * HEIGHTS[kernel](np.linalg.norm(L @ (x - p)))
-            for w, L, p in zip(metric.weights[0], metric.factors, metric.anchors, strict=True)
+            for w, L, p in zip(
+                metric.weights[0], metric.factors, metric.anchors, strict=True
+            )
         )
         + (metric.linear @ x if linear else 0)
         for x in X
     ]
     np.testing.assert_allclose(metric.scores(X), expected, rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(metric.contributions(X).sum(axis=1), metric.scores(X), atol=1e-9)
+    np.testing.assert_allclose(
+        metric.contributions(X).sum(axis=1), metric.scores(X), atol=1e-9
+    )
 
 
 @settings(deadline=None, max_examples=30)
 @given(st.integers(0, 2**32), st.sampled_from(list(KERNELS)))
 def test_distances_from_queries_are_sums_over_metrics(seed, kernel):
     rng = np.random.default_rng(seed)
-    metric, X, Q = from_queries(rng, kernel), rng.normal(size=(6, 3)), rng.normal(size=(2, 3))
+    metric, X, Q = (
+        from_queries(rng, kernel),
+        rng.normal(size=(6, 3)),
+        rng.normal(size=(2, 3)),
+    )
     found = metric.distances(Q, X)
     for q, x in np.ndindex(2, 6):
         expected = sum(
@@ -56,19 +66,27 @@ def test_distances_from_queries_are_sums_over_metrics(seed, kernel):
             for w, L in zip(metric.weights[0], metric.factors, strict=True)
         )
         assert found[q, x] == pytest.approx(expected)
-    np.testing.assert_allclose(metric.distances(X, X), metric.distances(X, X).T, atol=1e-12)
+    np.testing.assert_allclose(
+        metric.distances(X, X), metric.distances(X, X).T, atol=1e-12
+    )
     assert (np.diag(metric.distances(X, X)) == 0).all()
 
 
 def test_the_nearest_sites_give_the_weights(rng):
     sites, weights = rng.normal(size=(9, 3)), rng.uniform(size=(9, 4))
-    metric = LocalMetric(rng.normal(size=(4, 2, 3)), weights, sites=sites, n_neighbors=3)
+    metric = LocalMetric(
+        rng.normal(size=(4, 2, 3)), weights, sites=sites, n_neighbors=3
+    )
     q = rng.normal(size=3)
     nearest = np.argsort(np.linalg.norm(sites - q, axis=1))[:3]
-    np.testing.assert_allclose(metric.weights_at(q[None])[0], weights[nearest].mean(axis=0))
+    np.testing.assert_allclose(
+        metric.weights_at(q[None])[0], weights[nearest].mean(axis=0)
+    )
     alone = LocalMetric(metric.factors, weights[nearest].mean(axis=0))
     X = rng.normal(size=(5, 3))
-    np.testing.assert_allclose(metric.distances(q[None], X), alone.distances(q[None], X))
+    np.testing.assert_allclose(
+        metric.distances(q[None], X), alone.distances(q[None], X)
+    )
 
 
 def test_lists_get_the_weights_of_alike_lists(rng):
@@ -94,15 +112,21 @@ def test_a_shortlist_of_an_index_is_sorted_anew(rng):
     assert [len(items) for items, _ in by_lists] == [2, 0, 1, 3]
     with pytest.raises(ValueError, match="a list for each of 4 queries: got 1"):
         metric.rerank(Q, X, [[0]])
-    with pytest.raises(ValueError, match="LocalMetric does not: use its own rank, or rerank"):
+    with pytest.raises(
+        ValueError, match="LocalMetric does not: use its own rank, or rerank"
+    ):
         Index(X, metric)
 
 
 def test_far_from_the_origin_in_single_precision(rng):
     X = (rng.normal(size=(200, 3)) + 1e4).astype(np.float32)
     scaling = FeatureScaling.of(X, "none")
-    metric = LocalMetric(np.ones((1, 3, 3)) * np.eye(3), [1.0], kernel="distance", scaling=scaling)
-    np.testing.assert_array_equal(metric.rank(X[:20], X, 10).items, Index(X).rank(X[:20], 10).items)
+    metric = LocalMetric(
+        np.ones((1, 3, 3)) * np.eye(3), [1.0], kernel="distance", scaling=scaling
+    )
+    np.testing.assert_array_equal(
+        metric.rank(X[:20], X, 10).items, Index(X).rank(X[:20], 10).items
+    )
 
 
 def test_reasons():
@@ -147,7 +171,9 @@ def test_scores_in_blocks_are_those_of_single_rows(rng, monkeypatch):
 def test_wrong_shapes(rng):
     with pytest.raises(ValueError, match="factors must have 3 dimensions"):
         LocalMetric(np.eye(3), [1.0])
-    with pytest.raises(ValueError, match=r"need as many weights .* got weights \(1, 2\)"):
+    with pytest.raises(
+        ValueError, match=r"need as many weights .* got weights \(1, 2\)"
+    ):
         LocalMetric(np.ones((3, 2, 4)), [1.0, 1.0])
     with pytest.raises(ValueError, match="X must have 3 features: got 2"):
         anchored(rng).scores(np.ones((2, 2)))

@@ -44,7 +44,13 @@ def retract(W, F, Z):
     inverse = np.linalg.pinv(W, hermitian=True, rcond=1e-13)
     inside = P @ Z @ P
     across = Z @ P + P @ Z - 2 * inside
-    V = W + inside / 2 + across - inside @ inverse @ inside / 8 - across @ inverse @ inside / 2
+    V = (
+        W
+        + inside / 2
+        + across
+        - inside @ inverse @ inside / 8
+        - across @ inverse @ inside / 2
+    )
     return V @ inverse @ V.T, V @ np.linalg.pinv(F).T
 
 
@@ -96,10 +102,16 @@ class PlainFRML:
             q = self.query(triplet)
             pos = draw_positive(self.relevance, q, uniform(self.seed, triplet, 0))
             near = self.X[q] - self.X[pos]
-            neg, weight = self.find_violator(triplet, q, 1 + self.squared_distance(q, pos))
+            neg, weight = self.find_violator(
+                triplet, q, 1 + self.squared_distance(q, pos)
+            )
             if neg is not None:
                 far = self.X[q] - self.X[neg]
-                total += (1 - self.reg) * weight * (np.outer(near, near) - np.outer(far, far))
+                total += (
+                    (1 - self.reg)
+                    * weight
+                    * (np.outer(near, near) - np.outer(far, far))
+                )
             if self.regularizer == "pairs":
                 total += self.reg * np.outer(near, near)
             else:
@@ -112,7 +124,11 @@ class PlainFRML:
         W, W0 = self.F @ self.F.T, self.start @ self.start.T
         self.squares += np.sum(tangent(self.F, Z) ** 2)
         self.distance = max(self.distance, np.linalg.norm(W - W0))
-        length = self.step * max(self.distance, 0.01 * np.linalg.norm(W0)) / np.sqrt(self.squares)
+        length = (
+            self.step
+            * max(self.distance, 0.01 * np.linalg.norm(W0))
+            / np.sqrt(self.squares)
+        )
         inverse = np.linalg.pinv(self.F)
         change = np.linalg.norm(inverse @ Z @ inverse.T)
         length = min(length, 0.5 / change)
@@ -134,7 +150,9 @@ class FactoredFRML(PlainFRML):
         for triplet in range(self.n_triplets, self.n_triplets + self.batch_size):
             q = self.query(triplet)
             pos = draw_positive(self.relevance, q, uniform(self.seed, triplet, 0))
-            neg, weight = self.find_violator(triplet, q, 1 + self.squared_distance(q, pos))
+            neg, weight = self.find_violator(
+                triplet, q, 1 + self.squared_distance(q, pos)
+            )
             V.append(self.X[q] - self.X[pos])
             c.append((1 - self.reg) * weight + self.reg)
             if neg is not None:
@@ -153,7 +171,9 @@ class FactoredFRML(PlainFRML):
         start_norm = np.linalg.norm(start.T @ start)
         square = np.sum(G**2) - 2 * np.sum((start.T @ F) ** 2) + start_norm**2
         self.distance = max(self.distance, np.sqrt(max(square, 0)))
-        length = self.step * max(self.distance, 0.01 * start_norm) / np.sqrt(self.squares)
+        length = (
+            self.step * max(self.distance, 0.01 * start_norm) / np.sqrt(self.squares)
+        )
         length = min(length, 0.5 / np.linalg.norm(Q))
         Q, H, identity = -length * Q, -length * H, np.eye(len(Q))
         self.F = F @ (identity - Q / 2 + 0.375 * Q @ Q) + H @ (identity - Q / 2)

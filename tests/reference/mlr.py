@@ -85,13 +85,23 @@ def solve(queries, d, C, regularizer, constraints=lambda W: [W >> 0], tol=1e-7):
     for _ in range(200):
         found = [query.most_violated(W_value) for query in queries]
         planes += [(q, delta, psi) for q, (_, delta, psi) in enumerate(found)]
-        W, xi = cp.Variable((d, d), symmetric=True), cp.Variable(len(queries), nonneg=True)
-        cuts = [xi[q] >= delta - cp.sum(cp.multiply(psi, W)) for q, delta, psi in planes]
+        W, xi = (
+            cp.Variable((d, d), symmetric=True),
+            cp.Variable(len(queries), nonneg=True),
+        )
+        cuts = [
+            xi[q] >= delta - cp.sum(cp.multiply(psi, W)) for q, delta, psi in planes
+        ]
         problem = cp.Problem(
-            cp.Minimize(regularizer(W) + C * cp.sum(xi) / len(queries)), cuts + constraints(W)
+            cp.Minimize(regularizer(W) + C * cp.sum(xi) / len(queries)),
+            cuts + constraints(W),
         )
         problem.solve(
-            solver=cp.CLARABEL, tol_gap_abs=tol, tol_gap_rel=tol, tol_feas=tol, max_iter=500
+            solver=cp.CLARABEL,
+            tol_gap_abs=tol,
+            tol_gap_rel=tol,
+            tol_feas=tol,
+            max_iter=500,
         )
         W_value = W.value
         true = np.mean([max(0.0, query.most_violated(W_value)[0]) for query in queries])

@@ -30,7 +30,9 @@ def score(name, ranked, everything, min_relevant_grade=1.0):
     base, _, cut = name.partition("@")
     k = int(cut) if cut else max(len(ranked), len(everything))
     if base in ("ndcg", "ndcg-linear"):
-        return graded_ndcg(ranked, everything, k, lambda g: 2**g - 1 if base == "ndcg" else g)
+        return graded_ndcg(
+            ranked, everything, k, lambda g: 2**g - 1 if base == "ndcg" else g
+        )
     hits = [grade >= min_relevant_grade for grade in ranked]
     n_relevant = sum(grade >= min_relevant_grade for grade in everything)
     if n_relevant == 0:
@@ -65,7 +67,9 @@ def places(hits):
 
 def wrong_pairs(hits):
     """Pairs of an irrelevant item above a relevant one."""
-    return sum(hits[j] and not hits[i] for i, j in itertools.combinations(range(len(hits)), 2))
+    return sum(
+        hits[j] and not hits[i] for i, j in itertools.combinations(range(len(hits)), 2)
+    )
 
 
 def mlr_discount(i):
@@ -84,12 +88,21 @@ def graded_ndcg(ranked, everything, k, gain):
 def tie_orders(listed):
     """Every order of (distance, item) pairs in which no distance decreases."""
     groups = itertools.groupby(sorted(listed), key=lambda pair: pair[0])
-    shuffled = [list(itertools.permutations(item for _, item in group)) for _, group in groups]
+    shuffled = [
+        list(itertools.permutations(item for _, item in group)) for _, group in groups
+    ]
     return [list(itertools.chain(*order)) for order in itertools.product(*shuffled)]
 
 
 def query_score(
-    name, grades, distances, *, own=-1, unjudged="irrelevant", min_relevant_grade=1.0, ties="index"
+    name,
+    grades,
+    distances,
+    *,
+    own=-1,
+    unjudged="irrelevant",
+    min_relevant_grade=1.0,
+    ties="index",
 ):
     """A measure of one query from its rows of grades (NaN: unjudged) and distances (inf: unlisted).
 
@@ -123,8 +136,13 @@ def nearest_vote_error(distances, labels, truth, k):
     wrong = 0
     for row, true in zip(distances, truth, strict=True):
         voters = sorted(range(len(row)), key=lambda i: (row[i], i))[:k]
-        votes = {label: [row[i] for i in voters if labels[i] == label] for label in set(labels)}
-        winner = min(votes, key=lambda label: (-len(votes[label]), sum(votes[label]), label))
+        votes = {
+            label: [row[i] for i in voters if labels[i] == label]
+            for label in set(labels)
+        }
+        winner = min(
+            votes, key=lambda label: (-len(votes[label]), sum(votes[label]), label)
+        )
         wrong += winner != true
     return wrong / len(distances)
 
@@ -143,7 +161,9 @@ def sign_flip_p_value(differences):
 def dense(relevance):
     """Grades of queries by items: NaN is unjudged, -inf is no candidate of the query."""
     outside = {"irrelevant": 0.0, "unjudged": math.nan, "absent": -math.inf}
-    table = np.full((relevance.n_queries, relevance.n_items), outside[relevance.background])
+    table = np.full(
+        (relevance.n_queries, relevance.n_items), outside[relevance.background]
+    )
     for query in range(relevance.n_queries):
         row = relevance.rows[query]
         for at in range(relevance.indptr[row], relevance.indptr[row + 1]):

@@ -23,7 +23,16 @@ from reference.rankings import dense, whole
 NAN, OUT = math.nan, -math.inf  # unjudged, no candidate of the query
 GRADES = [NAN, -1.0, 0.0, 0.5, 1.0, 2.0]
 QRELS = {"q1": {"a": 2, "b": 0}, "q2": {"c": 1}}
-ARRAYS = ("rows", "indptr", "items", "grades", "query_items", "weights", "query_ids", "item_ids")
+ARRAYS = (
+    "rows",
+    "indptr",
+    "items",
+    "grades",
+    "query_items",
+    "weights",
+    "query_ids",
+    "item_ids",
+)
 
 
 def assert_consistent(relevance):
@@ -47,7 +56,9 @@ def assert_same(relevance, other):
         "unjudged",
         "min_relevant_grade",
     ):
-        np.testing.assert_equal(getattr(relevance, name), getattr(other, name), err_msg=name)
+        np.testing.assert_equal(
+            getattr(relevance, name), getattr(other, name), err_msg=name
+        )
 
 
 # ---------------------------------------------------------------------- three states
@@ -62,7 +73,9 @@ def tables(draw, max_items=6, max_queries=4, square=False):
 
 
 def lists_of(table):
-    return [{i: grade for i, grade in enumerate(row) if grade == grade} for row in table]
+    return [
+        {i: grade for i, grade in enumerate(row) if grade == grade} for row in table
+    ]
 
 
 def of_rows(table, **options):
@@ -84,9 +97,13 @@ def without_own(table):
     own=st.booleans(),
 )
 @settings(deadline=None, max_examples=100)
-def test_each_item_is_relevant_irrelevant_or_left_out(table, unjudged, min_relevant_grade, own):
+def test_each_item_is_relevant_irrelevant_or_left_out(
+    table, unjudged, min_relevant_grade, own
+):
     n_queries, n_items = table.shape
-    query_items = np.arange(n_queries) if own and n_queries <= n_items else np.full(n_queries, -1)
+    query_items = (
+        np.arange(n_queries) if own and n_queries <= n_items else np.full(n_queries, -1)
+    )
     relevance = Relevance.from_lists(
         lists_of(table), n_items=n_items, query_rows=query_items, unjudged=unjudged,
         min_relevant_grade=min_relevant_grade,
@@ -96,7 +113,9 @@ def test_each_item_is_relevant_irrelevant_or_left_out(table, unjudged, min_relev
         relevant = [i for i in others if row[i] >= min_relevant_grade]
         judged_irrelevant = [i for i in others if row[i] < min_relevant_grade]
         unjudged_items = [i for i in others if math.isnan(row[i])]
-        irrelevant = judged_irrelevant + (unjudged_items if unjudged == "irrelevant" else [])
+        irrelevant = judged_irrelevant + (
+            unjudged_items if unjudged == "irrelevant" else []
+        )
         assert relevance.relevant(q).tolist() == relevant
         assert relevance.irrelevant(q).tolist() == sorted(irrelevant)
         assert relevance.n_relevant[q] == len(relevant)
@@ -109,7 +128,9 @@ def test_each_item_is_relevant_irrelevant_or_left_out(table, unjudged, min_relev
 
 
 @given(
-    rows=st.lists(st.tuples(st.integers(0, 3), st.sampled_from(GRADES)), min_size=1, max_size=10),
+    rows=st.lists(
+        st.tuples(st.integers(0, 3), st.sampled_from(GRADES)), min_size=1, max_size=10
+    ),
     unjudged=st.sampled_from(["irrelevant", "ignore"]),
 )
 @settings(deadline=None, max_examples=100)
@@ -124,7 +145,9 @@ def test_candidates_of_groups(rows, unjudged):
         relevant = [i for i in mine if grades[i] >= 1]
         left_out = [i for i in mine if math.isnan(grades[i]) and unjudged == "ignore"]
         irrelevant = [i for i in mine if i not in relevant and i not in left_out]
-        assert relevance.judged(q)[0].tolist() == [i for i in mine if grades[i] == grades[i]]
+        assert relevance.judged(q)[0].tolist() == [
+            i for i in mine if grades[i] == grades[i]
+        ]
         assert relevance.relevant(q).tolist() == relevant
         assert relevance.irrelevant(q).tolist() == irrelevant
         assert relevance.n_relevant[q] == len(relevant)
@@ -144,7 +167,17 @@ def test_candidates_of_groups(rows, unjudged):
         pd.Categorical(["x", "y", "x", "z"]),
         pl.Series(["x", "y", "x", "z"]),
     ],
-    ids=["int", "float", "bool", "str", "object", "column", "pandas", "categorical", "polars"],
+    ids=[
+        "int",
+        "float",
+        "bool",
+        "str",
+        "object",
+        "column",
+        "pandas",
+        "categorical",
+        "polars",
+    ],
 )
 def test_labels_make_items_of_one_class_relevant(labels):
     relevance = Relevance.from_labels(labels)
@@ -161,9 +194,12 @@ def test_labels_judge_every_pair_under_either_rule():
 
 
 def test_labels_of_separate_queries():
-    relevance = Relevance.from_labels(["b", "a", "b"], query_labels=["a", "z", "b", "0"])
+    relevance = Relevance.from_labels(
+        ["b", "a", "b"], query_labels=["a", "z", "b", "0"]
+    )
     np.testing.assert_equal(
-        dense(relevance), [[0.0, 1.0, 0.0], [0.0, 0.0, 0.0], [1.0, 0.0, 1.0], [0.0, 0.0, 0.0]]
+        dense(relevance),
+        [[0.0, 1.0, 0.0], [0.0, 0.0, 0.0], [1.0, 0.0, 1.0], [0.0, 0.0, 0.0]],
     )
     assert relevance.query_items.tolist() == [-1] * 4
     assert relevance.n_irrelevant.tolist() == [2, 3, 1, 3]
@@ -177,22 +213,31 @@ def test_query_labels_of_another_kind_are_refused():
 
 def test_query_labels_meet_labels_held_as_objects():
     labels = np.array([3, 4, 3], dtype=object)
-    assert Relevance.from_labels(labels, query_labels=[3]).relevant(0).tolist() == [0, 2]
+    assert Relevance.from_labels(labels, query_labels=[3]).relevant(0).tolist() == [
+        0,
+        2,
+    ]
 
 
 def test_relevance_need_not_be_symmetric_or_transitive():
     follows = Relevance.from_lists([[1], [2], []])
-    np.testing.assert_equal(dense(follows), [[OUT, 1.0, NAN], [NAN, OUT, 1.0], [NAN, NAN, OUT]])
+    np.testing.assert_equal(
+        dense(follows), [[OUT, 1.0, NAN], [NAN, OUT, 1.0], [NAN, NAN, OUT]]
+    )
 
 
 def test_a_row_is_not_its_own_candidate_but_its_copy_is():
     copies = Relevance.from_labels([5, 6])[[0, 0, 1]]
-    np.testing.assert_equal(dense(copies), [[OUT, 1.0, 0.0], [1.0, OUT, 0.0], [0.0, 0.0, OUT]])
+    np.testing.assert_equal(
+        dense(copies), [[OUT, 1.0, 0.0], [1.0, OUT, 0.0], [0.0, 0.0, OUT]]
+    )
 
 
 def test_lists_of_irrelevant_items_are_judgments():
     relevance = Relevance.from_lists([[0], {1: 2.0}], [[2], [0]], n_items=4)
-    np.testing.assert_equal(dense(relevance), [[1.0, NAN, 0.0, NAN], [0.0, 2.0, NAN, NAN]])
+    np.testing.assert_equal(
+        dense(relevance), [[1.0, NAN, 0.0, NAN], [0.0, 2.0, NAN, NAN]]
+    )
     ignoring = dataclasses.replace(relevance, unjudged="ignore")
     assert relevance.n_irrelevant.tolist() == [3, 3]
     assert ignoring.n_irrelevant.tolist() == [1, 1]
@@ -213,7 +258,10 @@ def test_no_queries():
 
 def test_repr_counts():
     relevance = Relevance.from_lists([[0], [1, 2]], n_items=4)
-    assert repr(relevance) == "Relevance(2 queries, 4 items, 3 judgments, unjudged='irrelevant')"
+    assert (
+        repr(relevance)
+        == "Relevance(2 queries, 4 items, 3 judgments, unjudged='irrelevant')"
+    )
 
 
 def test_labels_cost_a_row_a_class_and_no_matrix():
@@ -266,10 +314,16 @@ def gzipped_file(folder):
     return path
 
 
-COLUMNS = {"query_id": ["q1", "q1", "q2"], "doc_id": ["a", "b", "c"], "relevance": [2, 0, 1]}
+COLUMNS = {
+    "query_id": ["q1", "q1", "q2"],
+    "doc_id": ["a", "b", "c"],
+    "relevance": [2, 0, 1],
+}
 
 
-@pytest.mark.parametrize("form", [trec_file, crlf_file, bom_file, beir_file, gzipped_file])
+@pytest.mark.parametrize(
+    "form", [trec_file, crlf_file, bom_file, beir_file, gzipped_file]
+)
 @pytest.mark.parametrize("kind", [str, lambda path: path])
 def test_qrels_files(form, kind, tmp_path):
     assert_same(Relevance.from_qrels(kind(form(tmp_path))), Relevance.from_qrels(QRELS))
@@ -286,19 +340,25 @@ def test_qrels_files(form, kind, tmp_path):
     ],
 )
 def test_qrels_dataframes(frame, names):
-    columns = dict(zip(names, COLUMNS.values(), strict=True)) | {"iteration": ["0", "0", "0"]}
+    columns = dict(zip(names, COLUMNS.values(), strict=True)) | {
+        "iteration": ["0", "0", "0"]
+    }
     assert_same(Relevance.from_qrels(frame(columns)), Relevance.from_qrels(QRELS))
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
 def test_qrels_dataframe_with_numbers_as_names(frame):
-    relevance = Relevance.from_qrels(frame({"qid": [7, 7], "docid": [10, 11], "rel": [1, 0]}))
+    relevance = Relevance.from_qrels(
+        frame({"qid": [7, 7], "docid": [10, 11], "rel": [1, 0]})
+    )
     assert relevance.query_ids.tolist() == ["7"]
     assert relevance.item_ids.tolist() == ["10", "11"]
 
 
 def test_qrels_mapping_to_lists_and_numbers_as_names():
-    relevance = Relevance.from_qrels({7: [10, 11]}, query_ids=[8, 7], item_ids=[11, 10, 12])
+    relevance = Relevance.from_qrels(
+        {7: [10, 11]}, query_ids=[8, 7], item_ids=[11, 10, 12]
+    )
     np.testing.assert_equal(dense(relevance), [[NAN, NAN, NAN], [1.0, 1.0, NAN]])
 
 
@@ -314,7 +374,9 @@ def test_qrels_are_laid_out_in_the_order_of_the_given_names():
 
 
 def test_qrels_whose_queries_are_rows():
-    relevance = Relevance.from_qrels({"a": {"a": 1, "b": 1}}, item_ids=["b", "a"], query_rows=[1])
+    relevance = Relevance.from_qrels(
+        {"a": {"a": 1, "b": 1}}, item_ids=["b", "a"], query_rows=[1]
+    )
     np.testing.assert_equal(dense(relevance), [[1.0, OUT]])
 
 
@@ -332,7 +394,10 @@ def test_the_first_line_is_a_header_only_if_it_ends_in_no_grade(tmp_path):
 
 @pytest.mark.parametrize(
     ("names", "kind", "got", "n"),
-    [({"item_ids": ["a", "b"]}, "item", "c", 2), ({"query_ids": ["q2"]}, "query", "q1", 1)],
+    [
+        ({"item_ids": ["a", "b"]}, "item", "c", 2),
+        ({"query_ids": ["q2"]}, "query", "q1", 1),
+    ],
 )
 def test_unknown_names_in_qrels(names, kind, got, n):
     message = (
@@ -348,7 +413,9 @@ def test_unknown_names_in_qrels_can_be_dropped():
         QRELS, query_ids=["q1", "q2"], item_ids=["a", "b"], unknown="drop"
     )
     np.testing.assert_equal(dense(relevance), [[2.0, 0.0], [NAN, NAN]])
-    with pytest.raises(ValueError, match=whole("unknown must be 'error' or 'drop': got 'skip'.")):
+    with pytest.raises(
+        ValueError, match=whole("unknown must be 'error' or 'drop': got 'skip'.")
+    ):
         Relevance.from_qrels(QRELS, unknown="skip")
 
 
@@ -357,14 +424,22 @@ def test_unknown_names_in_qrels_can_be_dropped():
     [
         ("q1 0 a 1\nq1 0\n", "line 2 must have 3 or 4 columns: got 2."),
         ("\nq1 Q0 a 1 0.5 run\n", "line 2 must have 3 or 4 columns: got 6."),
-        ("q1 0 a 1\nq1 0 b 1\nq1 0 c high\n", "line 3 must end in a grade: got 'high'."),
-        ("q1 0 a 1\nquery-id corpus-id score\n", "line 2 must end in a grade: got 'score'."),
+        (
+            "q1 0 a 1\nq1 0 b 1\nq1 0 c high\n",
+            "line 3 must end in a grade: got 'high'.",
+        ),
+        (
+            "q1 0 a 1\nquery-id corpus-id score\n",
+            "line 2 must end in a grade: got 'score'.",
+        ),
     ],
 )
 @pytest.mark.parametrize("suffix", ["txt", "txt.gz"])
 def test_malformed_qrels_name_file_and_line(text, fault, suffix, tmp_path):
     path = tmp_path / f"qrels.{suffix}"
-    path.write_bytes(gzip.compress(text.encode()) if suffix.endswith("gz") else text.encode())
+    path.write_bytes(
+        gzip.compress(text.encode()) if suffix.endswith("gz") else text.encode()
+    )
     with pytest.raises(ValueError, match=whole(f"{path}, {fault}")):
         Relevance.from_qrels(path)
 
@@ -372,7 +447,9 @@ def test_malformed_qrels_name_file_and_line(text, fault, suffix, tmp_path):
 def test_qrels_in_another_encoding_name_file_and_line(tmp_path):
     path = tmp_path / "qrels.txt"
     path.write_bytes(b"q1 0 a 1\nq1 0 \xe9 1\n")
-    with pytest.raises(ValueError, match=r"qrels\.txt, line 2 is no UTF-8 text \(invalid"):
+    with pytest.raises(
+        ValueError, match=r"qrels\.txt, line 2 is no UTF-8 text \(invalid"
+    ):
         Relevance.from_qrels(path)
 
 
@@ -424,14 +501,18 @@ def test_a_dataframe_must_not_lack_names_or_grades(frame, column):
 def test_qrels_that_contradict_themselves_name_the_pair(tmp_path):
     path = tmp_path / "qrels.txt"
     path.write_text("x 0 y 1\ntopic9 0 doc7 2\ntopic9 0 doc7 1\n")
-    with pytest.raises(ValueError, match=r"a pair must have one grade: .*topic9.*doc7.* 2 and 1"):
+    with pytest.raises(
+        ValueError, match=r"a pair must have one grade: .*topic9.*doc7.* 2 and 1"
+    ):
         Relevance.from_qrels(path)
 
 
 def test_qrels_may_repeat_themselves(tmp_path):
     path = tmp_path / "qrels.txt"
     path.write_text("q 0 a 1\nq 0 a 1\nq 0 b 0\n")
-    assert_same(Relevance.from_qrels(path), Relevance.from_qrels({"q": {"a": 1, "b": 0}}))
+    assert_same(
+        Relevance.from_qrels(path), Relevance.from_qrels({"q": {"a": 1, "b": 0}})
+    )
 
 
 # ---------------------------------------------------------------------- what is refused
@@ -473,12 +554,16 @@ def test_bad_labels(labels, message):
     ids=["Int64", "string", "pandas", "polars str", "polars int", "date"],
 )
 def test_missing_labels_of_any_kind_are_refused(labels):
-    with pytest.raises(ValueError, match=r"^y must not hold missing labels: got .* at row 1\."):
+    with pytest.raises(
+        ValueError, match=r"^y must not hold missing labels: got .* at row 1\."
+    ):
         Relevance.from_labels(labels)
 
 
 def test_missing_query_labels_are_refused():
-    with pytest.raises(ValueError, match=r"^query_labels must not hold missing labels: got nan"):
+    with pytest.raises(
+        ValueError, match=r"^query_labels must not hold missing labels: got nan"
+    ):
         Relevance.from_labels([0.0, 1.0], query_labels=[NAN])
 
 
@@ -549,7 +634,8 @@ def test_bad_lists(arguments, options, message):
 
 
 @pytest.mark.parametrize(
-    ("lists", "got"), [([[0.5]], "0.5"), ([{1.9: 1.0}], "1.9"), ([[True, False]], "True")]
+    ("lists", "got"),
+    [([[0.5]], "0.5"), ([{1.9: 1.0}], "1.9"), ([[True, False]], "True")],
 )
 def test_items_must_be_whole_numbers(lists, got):
     message = f"lists must hold numbers of rows of X: got {got}."
@@ -622,7 +708,9 @@ def test_arrays_of_the_caller_are_copied_and_stay_writeable():
     assert made[0].query_ids.tolist() == ["a", "b", "c"]
 
 
-@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda r: pickle.loads(pickle.dumps(r))])
+@pytest.mark.parametrize(
+    "duplicate", [copy.deepcopy, lambda r: pickle.loads(pickle.dumps(r))]
+)
 def test_copies_are_equal(named, duplicate):
     assert_same(duplicate(named), named)
 
@@ -631,7 +719,10 @@ def test_replace_changes_the_rule_and_the_counts(named):
     assert named.n_irrelevant.tolist() == [2, 2]
     ignoring = dataclasses.replace(named, unjudged="ignore")
     assert ignoring.n_irrelevant.tolist() == [1, 0]
-    assert dataclasses.replace(named, min_relevant_grade=2).n_relevant.tolist() == [1, 0]
+    assert dataclasses.replace(named, min_relevant_grade=2).n_relevant.tolist() == [
+        1,
+        0,
+    ]
 
 
 # ---------------------------------------------------------------------- indexing
@@ -652,7 +743,9 @@ def test_rows_restrict_the_matrix(table, data):
     np.testing.assert_equal(dense(part), without_own(table)[np.ix_(rows, rows)])
     np.testing.assert_equal(part.weights, weights[rows])
     assert part.shape == (len(rows),)
-    assert part.query_ids.tolist() == part.item_ids.tolist() == [str(row) for row in rows]
+    assert (
+        part.query_ids.tolist() == part.item_ids.tolist() == [str(row) for row in rows]
+    )
 
 
 @given(table=tables(square=True), data=st.data())
@@ -670,7 +763,10 @@ def test_repeated_rows_are_copies(table, data):
 @settings(deadline=None, max_examples=100)
 def test_rows_of_labels_are_labels_of_rows(labels, data):
     rows = data.draw(row_picks(len(labels), min_size=1))
-    assert_same(Relevance.from_labels(labels)[rows], Relevance.from_labels(np.array(labels)[rows]))
+    assert_same(
+        Relevance.from_labels(labels)[rows],
+        Relevance.from_labels(np.array(labels)[rows]),
+    )
 
 
 @given(table=tables(square=True), data=st.data())
@@ -683,7 +779,9 @@ def test_indexing_twice_is_indexing_once(table, data):
 
 
 @given(
-    rows=st.lists(st.tuples(st.integers(0, 2), st.sampled_from(GRADES)), min_size=1, max_size=7),
+    rows=st.lists(
+        st.tuples(st.integers(0, 2), st.sampled_from(GRADES)), min_size=1, max_size=7
+    ),
     data=st.data(),
 )
 @settings(deadline=None, max_examples=100)
@@ -695,7 +793,9 @@ def test_rows_of_groups_are_groups_of_rows(rows, data):
     expected = Relevance.from_groups(grades[picked], qid[picked])
     order = [expected.query_ids.tolist().index(name) for name in part.query_ids]
     assert sorted(order) == list(range(expected.n_queries))
-    assert order == sorted(order, key=lambda q: qid.tolist().index(int(expected.query_ids[q])))
+    assert order == sorted(
+        order, key=lambda q: qid.tolist().index(int(expected.query_ids[q]))
+    )
     assert_same(part, expected.take_queries(order))
 
 
@@ -743,7 +843,11 @@ def test_masks_index(mask):
     ("rows", "error", "message"),
     [
         (1, TypeError, "rows must be a slice, a mask or a 1-d array of indices: got"),
-        ([[0]], TypeError, "rows must be a slice, a mask or a 1-d array of indices: got"),
+        (
+            [[0]],
+            TypeError,
+            "rows must be a slice, a mask or a 1-d array of indices: got",
+        ),
         ([True], ValueError, "a mask must have 3 entries: got 1."),
         ([3], IndexError, "out of bounds"),
         ([0.5], (TypeError, IndexError), "indices|integer"),
@@ -786,7 +890,9 @@ def test_take_queries_keeps_items_own_rows_and_names(queries):
 
 
 def test_take_queries_twice_the_same():
-    part = Relevance.from_labels([0, 1, 0], query_ids=["a", "b", "c"]).take_queries([0, 0])
+    part = Relevance.from_labels([0, 1, 0], query_ids=["a", "b", "c"]).take_queries(
+        [0, 0]
+    )
     np.testing.assert_equal(dense(part), [[OUT, 0.0, 1.0]] * 2)
     assert part.query_ids is None
 
@@ -802,7 +908,10 @@ def split_rows():
 
 @pytest.mark.parametrize(
     ("splitter", "groups"),
-    [(KFold(3, shuffle=True, random_state=0), None), (GroupKFold(3), np.arange(12) // 2)],
+    [
+        (KFold(3, shuffle=True, random_state=0), None),
+        (GroupKFold(3), np.arange(12) // 2),
+    ],
 )
 def test_splitters_take_relevance_as_y(splitter, groups, split_rows):
     X, labels, relevance = split_rows

@@ -24,7 +24,9 @@ def brute(Q, X, own=None):
 def assert_same(found, expected):
     np.testing.assert_array_equal(found.indptr, expected.indptr)
     np.testing.assert_array_equal(found.items, expected.items)
-    np.testing.assert_allclose(found.distances, expected.distances, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        found.distances, expected.distances, rtol=1e-12, atol=1e-12
+    )
 
 
 @st.composite
@@ -79,7 +81,9 @@ def test_queries_in_double_precision_among_single_ones(rng):
 def test_a_query_whose_candidates_are_not_certain_is_searched_anew(rng):
     """A thousand items within rounding of each other: the products cannot tell them apart."""
     X = rng.normal(size=(4000, 6)).astype(np.float32)
-    X[1000:2000] = X[0] + rng.integers(-2, 3, (1000, 6)).astype(np.float32) * np.float32(1e-7)
+    X[1000:2000] = X[0] + rng.integers(-2, 3, (1000, 6)).astype(
+        np.float32
+    ) * np.float32(1e-7)
     Q = X[:1] + np.float32(0.01)
     space = _space.Space(X, inner_product=False, backend="exact")
     assert not space.nearest(Q, np.array([-1]), 10)[2].any()
@@ -102,7 +106,11 @@ def test_linear_metric_ranks_as_its_distances(seed, k, rank):
 def test_metrics_of_two_maps_rank_as_their_distances(kind, seed, k):
     rng = np.random.default_rng(seed)
     X, Q = rng.normal(size=(400, 5)) + 10, rng.normal(size=(7, 3))
-    metric = kind(rng.normal(size=(4, 3)), rng.normal(size=(4, 5)), query_offset=rng.normal(size=4))
+    metric = kind(
+        rng.normal(size=(4, 3)),
+        rng.normal(size=(4, 5)),
+        query_offset=rng.normal(size=4),
+    )
     expected = Ranking.from_distances(metric.distances(Q, X)).top(k)
     found = metric.rank(Q, X, k)
     np.testing.assert_array_equal(found.items, expected.items)
@@ -129,7 +137,9 @@ def test_added_items_are_found(rng):
         index.rank(X[:3], 4)
         index.add(X[100:], ids=[f"b{i}" for i in range(400)])
         whole = Index(X, metric)
-        np.testing.assert_array_equal(index.rank(X[:9], 4).items, whole.rank(X[:9], 4).items)
+        np.testing.assert_array_equal(
+            index.rank(X[:9], 4).items, whole.rank(X[:9], 4).items
+        )
         assert len(index) == 500
         assert index.rank(X[200:201], 1).ids(0) == ["b100"]
 
@@ -143,7 +153,9 @@ def test_ids_come_back(rng):
 
 def test_half_precision_is_read(rng):
     X = rng.normal(size=(300, 8)).astype(np.float16)
-    np.testing.assert_array_equal(Index(X).rank(X[:9], 3).items, brute(X[:9], X).top(3).items)
+    np.testing.assert_array_equal(
+        Index(X).rank(X[:9], 3).items, brute(X[:9], X).top(3).items
+    )
 
 
 def test_blocks_are_parts_of_the_whole(rng, monkeypatch):
@@ -188,18 +200,36 @@ def test_faiss_absent_names_the_extra(monkeypatch):
             lambda: Index([[1.0]]).rank([[1.0]], query_items=[3]),
             "query_items must be whole numbers from -1 to 0: got 3",
         ),
-        (lambda: Index([[1.0]]).rank(query_items=[-1]), "whole numbers from 0 to 0: got -1 to -1"),
-        (lambda: Index([[1.0]]).rank([[1.0]], query_items=[0.5]), "must be whole numbers"),
-        (lambda: Index([[1.0]]).rank([[1.0]], k=1.5), "whole number of at least 1: got 1.5"),
+        (
+            lambda: Index([[1.0]]).rank(query_items=[-1]),
+            "whole numbers from 0 to 0: got -1 to -1",
+        ),
+        (
+            lambda: Index([[1.0]]).rank([[1.0]], query_items=[0.5]),
+            "must be whole numbers",
+        ),
+        (
+            lambda: Index([[1.0]]).rank([[1.0]], k=1.5),
+            "whole number of at least 1: got 1.5",
+        ),
         (
             lambda: Index([[1.0]]).rank([[1.0]], query_items=[0, 0]),
             "one entry for each of 1 queries",
         ),
         (lambda: Index([[1.0]]).add([[1.0, 2.0]]), "X must have 1 features"),
         (lambda: Index([[1.0]], ids=["a"]).add([[1.0]]), "for all items or for none"),
-        (lambda: Index([[1.0]], ids=["a"]).add([[1.0]], ids=["a"]), "must not repeat a name"),
-        (lambda: Index([[1.0]], LinearMetric([[1.0, 1.0]])), "X must have 2 features: got 1"),
-        (lambda: Index([[1.0]], BilinearMetric([[1.0]], [[1.0]])).rank(), "pass them as Q"),
+        (
+            lambda: Index([[1.0]], ids=["a"]).add([[1.0]], ids=["a"]),
+            "must not repeat a name",
+        ),
+        (
+            lambda: Index([[1.0]], LinearMetric([[1.0, 1.0]])),
+            "X must have 2 features: got 1",
+        ),
+        (
+            lambda: Index([[1.0]], BilinearMetric([[1.0]], [[1.0]])).rank(),
+            "pass them as Q",
+        ),
     ],
 )
 def test_bad_input(call, message):
@@ -216,12 +246,19 @@ def test_a_refused_addition_changes_nothing():
 
 def test_reranking_all_items_is_ranking_them():
     rng = np.random.default_rng(0)
-    X, Q = rng.integers(0, 3, (40, 3)).astype(float), rng.integers(0, 3, (7, 3)).astype(float)
+    X, Q = (
+        rng.integers(0, 3, (40, 3)).astype(float),
+        rng.integers(0, 3, (7, 3)).astype(float),
+    )
     for metric in (
         None,
         LinearMetric(rng.normal(size=(2, 3))),
-        BilinearMetric(rng.normal(size=(2, 3)), rng.normal(size=(2, 3)), query_offset=[1.0, 0.5]),
-        AsymmetricMetric(rng.normal(size=(2, 3)), rng.normal(size=(2, 3)), query_offset=[1.0, 0.5]),
+        BilinearMetric(
+            rng.normal(size=(2, 3)), rng.normal(size=(2, 3)), query_offset=[1.0, 0.5]
+        ),
+        AsymmetricMetric(
+            rng.normal(size=(2, 3)), rng.normal(size=(2, 3)), query_offset=[1.0, 0.5]
+        ),
     ):
         index = Index(X, metric)
         own = np.array([3, -1, 5, -1, -1, 7, 0])
@@ -233,8 +270,12 @@ def test_reranking_all_items_is_ranking_them():
 
 def test_reranking_a_shortlist_keeps_its_items_and_names():
     X = np.arange(6.0)[:, None]
-    shortlist = Index(X, ids=list("abcdef")).rank([[0.2], [4.8]], 3, query_ids=["p", "q"])
-    found = Index(X, LinearMetric([[-2.0]]), ids=list("abcdef")).rerank([[4.8], [0.2]], shortlist)
+    shortlist = Index(X, ids=list("abcdef")).rank(
+        [[0.2], [4.8]], 3, query_ids=["p", "q"]
+    )
+    found = Index(X, LinearMetric([[-2.0]]), ids=list("abcdef")).rerank(
+        [[4.8], [0.2]], shortlist
+    )
     assert [found.ids(0), found.ids(1)] == [["c", "b", "a"], ["d", "e", "f"]]
     assert found.query_id(1) == "q"
     assert Index(X).rerank([[0.0], [1.0]], [[], [2]]).items.tolist() == [2]
@@ -246,7 +287,10 @@ def test_reranking_a_shortlist_keeps_its_items_and_names():
         ([[0]], "a list for each of 2 queries: got 1"),
         ([[0], [6]], "item numbers from 0 to 5: got 0 to 6"),
         ([[0], [-1]], "item numbers from 0 to 5: got -1 to 0"),
-        ([[0.5], [1]], r"item numbers for each query: got an array of float64 of shape \(1,\)"),
+        (
+            [[0.5], [1]],
+            r"item numbers for each query: got an array of float64 of shape \(1,\)",
+        ),
         ([["a"], [1]], r"item numbers for each query: got an array of <U1"),
         ([[[0]], [1]], r"got an array of int64 of shape \(1, 1\)"),
     ],

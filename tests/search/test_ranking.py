@@ -31,7 +31,9 @@ def lists(ranking):
 def test_from_distances_sorts_by_distance_then_index(table):
     ranking = Ranking.from_distances(table)
     for row, (items, distances) in zip(table, lists(ranking), strict=True):
-        order = sorted((i for i in range(len(row)) if row[i] < INF), key=lambda i: (row[i], i))
+        order = sorted(
+            (i for i in range(len(row)) if row[i] < INF), key=lambda i: (row[i], i)
+        )
         assert items == order
         assert distances == [row[i] for i in order]
     assert ranking.n_items == len(table[0])
@@ -52,7 +54,9 @@ def test_from_groups_sorts_each_list_by_itself(rows):
 
 
 def test_from_run_puts_the_best_score_first_and_orders_ties_by_name():
-    ranking = Ranking.from_run({"q2": {"b": 1.0, "a": 1.0, "c": 3.0}, "q1": {}, "q0": {"b": -1.0}})
+    ranking = Ranking.from_run(
+        {"q2": {"b": 1.0, "a": 1.0, "c": 3.0}, "q1": {}, "q0": {"b": -1.0}}
+    )
     assert [ranking.ids(q) for q in range(3)] == [["c", "a", "b"], [], ["b"]]
     assert [ranking.query_id(q) for q in range(3)] == ["q2", "q1", "q0"]
     assert ranking[0][1].tolist() == [-3.0, -1.0, -1.0]
@@ -87,7 +91,9 @@ def test_top_cuts_every_list(k):
         query_ids=["a", "b", "c"], item_ids=["x", "y", "z"],
     )  # fmt: skip
     cut = ranking.top(k)
-    assert lists(cut) == [(items[:k], distances[:k]) for items, distances in lists(ranking)]
+    assert lists(cut) == [
+        (items[:k], distances[:k]) for items, distances in lists(ranking)
+    ]
     assert cut.query_ids.tolist() == ["a", "b", "c"]
     assert cut.ids(0) == ["y", "z", "x"][:k]
 
@@ -116,7 +122,9 @@ def test_join_keeps_names():
     "other",
     [
         pytest.param(Ranking.from_distances([[0.0, 1.0]]), id="without query names"),
-        pytest.param(Ranking.from_distances([[0.0, 1.0, 2.0]], query_ids=["b"]), id="more items"),
+        pytest.param(
+            Ranking.from_distances([[0.0, 1.0, 2.0]], query_ids=["b"]), id="more items"
+        ),
         pytest.param(
             Ranking.from_distances([[0.0, 1.0]], query_ids=["b"], item_ids=["y", "x"]),
             id="other items",
@@ -165,16 +173,30 @@ def test_the_matrix_of_the_caller_is_not_altered_or_held():
 
 
 def raw(indptr, items, distances, n_items=3):
-    return Ranking(np.array(indptr), np.array(items), np.array(distances, dtype=float), n_items)
+    return Ranking(
+        np.array(indptr), np.array(items), np.array(distances, dtype=float), n_items
+    )
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Ranking.from_distances([0.0, 1.0]), "distances must be a matrix: got shape (2,)."),
-        (lambda: Ranking.from_distances([[0.0, math.nan]]), "distances must not be NaN."),
-        (lambda: Ranking.from_groups([math.nan, 1.0], [0, 0]), "distances must not be NaN."),
-        (lambda: Ranking.from_run({"q": {"a": math.nan}}), "distances must not be NaN."),
+        (
+            lambda: Ranking.from_distances([0.0, 1.0]),
+            "distances must be a matrix: got shape (2,).",
+        ),
+        (
+            lambda: Ranking.from_distances([[0.0, math.nan]]),
+            "distances must not be NaN.",
+        ),
+        (
+            lambda: Ranking.from_groups([math.nan, 1.0], [0, 0]),
+            "distances must not be NaN.",
+        ),
+        (
+            lambda: Ranking.from_run({"q": {"a": math.nan}}),
+            "distances must not be NaN.",
+        ),
         (
             lambda: Ranking.from_groups([1.0, 2.0], [0]),
             "distances and qid must be 1-d and of one length: got shapes (2,) and (1,).",
@@ -227,7 +249,9 @@ def test_names_must_be_as_many_as_what_they_name_and_distinct(names):
 
 def test_a_cut_ranking_scores_as_the_top_of_the_whole(rng):
     ranking = Ranking.from_distances(rng.random((6, 9)))
-    relevance = Relevance.from_labels(rng.integers(0, 3, 9), query_labels=rng.integers(0, 3, 6))
+    relevance = Relevance.from_labels(
+        rng.integers(0, 3, 9), query_labels=rng.integers(0, 3, 6)
+    )
     whole_list = evaluate(ranking, relevance, "p@3 ndcg@3 r@3")
     cut = evaluate(ranking.top(3), relevance, "p@3 ndcg@3 r@3")
     for name, values in whole_list.values.items():

@@ -68,7 +68,9 @@ def test_a_planted_metric_is_found_and_helps_new_queries():
     found = tuned.report.comparisons["all"]
     assert found.p_value[MEASURE] < 0.001
     other = np.random.default_rng(1).normal(size=(60, 6))
-    near = np.argsort((((other[:, None] - X) * np.repeat([2.0, 0.1], 3)) ** 2).sum(axis=2), axis=1)
+    near = np.argsort(
+        (((other[:, None] - X) * np.repeat([2.0, 0.1], 3)) ** 2).sum(axis=2), axis=1
+    )
     unseen = Relevance.from_lists(near[:, :5].tolist(), n_items=300)
     before, after = (
         evaluate(index.rank(other, 10), unseen, MEASURE).means[MEASURE]
@@ -94,7 +96,9 @@ def test_seeds_decide():
     X, relevance, Q = planted()
     a, b = (tune(X, relevance, queries=Q, random_state=3) for _ in range(2))
     np.testing.assert_array_equal(a.metric.components, b.metric.components)
-    np.testing.assert_array_equal(a.report.after.values[MEASURE], b.report.after.values[MEASURE])
+    np.testing.assert_array_equal(
+        a.report.after.values[MEASURE], b.report.after.values[MEASURE]
+    )
 
 
 def test_held_out_queries_are_judged_by_metrics_that_never_met_them():
@@ -106,7 +110,9 @@ def test_held_out_queries_are_judged_by_metrics_that_never_met_them():
         model = ListwiseMap(0.003, random_state=0)
         model.fit(X, relevance.take_queries(train), queries=Q[train])
         ranking = Index(X, model.metric_).rank(Q[test], 10)
-        values = evaluate(ranking, relevance.take_queries(test), MEASURE).values[MEASURE]
+        values = evaluate(ranking, relevance.take_queries(test), MEASURE).values[
+            MEASURE
+        ]
         np.testing.assert_allclose(report.tried[1].values[test], values)
         assert set(train) | set(test) == set(range(60))
         assert not set(train) & set(test)
@@ -130,8 +136,12 @@ def test_no_query_has_a_say_in_what_it_is_judged_by(monkeypatch):
     monkeypatch.setattr(CrossValidation, "tried", lambda *call: values)
     monkeypatch.setattr(module, "ALONE", 0.0)
     report = tune(X, relevance, queries=Q, random_state=0).report
-    np.testing.assert_allclose(report.after.values[MEASURE][first], wanted["query"][first])
-    np.testing.assert_allclose(report.after.values[MEASURE][~first], wanted["shared"][~first])
+    np.testing.assert_allclose(
+        report.after.values[MEASURE][first], wanted["query"][first]
+    )
+    np.testing.assert_allclose(
+        report.after.values[MEASURE][~first], wanted["shared"][~first]
+    )
     assert report.chosen == AS_IS
     assert "Nothing is better beyond chance" in report.verdict
 
@@ -145,7 +155,10 @@ def test_candidates_that_harm_a_group_are_passed_over():
     choice = Selection([tried(AS_IS, raw), greedy, modest], seen, 1.0, False)
     assert choice.pick(np.ones(100, dtype=bool)) == 2
     assert choice.pick(seen) == 1
-    assert Selection(choice.tried[:2], seen, 1.0, False).pick(np.ones(100, dtype=bool)) == 0
+    assert (
+        Selection(choice.tried[:2], seen, 1.0, False).pick(np.ones(100, dtype=bool))
+        == 0
+    )
     errors = [tried(t.name, 1 - t.values) for t in choice.tried]
     assert Selection(errors, seen, -1.0, False).pick(np.ones(100, dtype=bool)) == 2
 
@@ -175,20 +188,31 @@ def test_others_must_be_ahead_of_the_preferred_by_their_lead():
             other = first + 0.02 * (noise / noise.std() + 0.1 * ahead)
             rivals = [tried(AS_IS, first - 0.1), tried("first", first)]
             rivals.append(tried("other", other, lead=lead))
-            assert Selection(rivals, nobody, 1.0, False, None, "first").pick(everyone) == expected
+            assert (
+                Selection(rivals, nobody, 1.0, False, None, "first").pick(everyone)
+                == expected
+            )
             assert Selection(rivals, nobody, 1.0, False).pick(everyone) == 2
             errors = [tried(t.name, 1 - t.values, lead=t.lead) for t in rivals]
-            assert Selection(errors, nobody, -1.0, False, None, "first").pick(everyone) == expected
+            assert (
+                Selection(errors, nobody, -1.0, False, None, "first").pick(everyone)
+                == expected
+            )
 
 
 def test_where_the_preferred_harms_nothing_bolder_is_picked():
     seen, everyone = np.arange(100) < 90, np.ones(100, dtype=bool)
     raw = np.full(100, 0.5)
-    harmful, useless = tried("first", np.where(seen, 0.8, 0.4)), tried("first", raw - 0.01)
+    harmful, useless = (
+        tried("first", np.where(seen, 0.8, 0.4)),
+        tried("first", raw - 0.01),
+    )
     bold, careful = tried("bold", raw + 0.2, lead=2.0), tried("careful", raw + 0.1)
 
     def picked(*rivals):
-        choice = Selection([tried(AS_IS, raw), *rivals], seen, 1.0, False, None, "first")
+        choice = Selection(
+            [tried(AS_IS, raw), *rivals], seen, 1.0, False, None, "first"
+        )
         return choice.tried[choice.pick(everyone)].name
 
     assert picked(harmful, bold) == AS_IS
@@ -201,7 +225,12 @@ def test_maps_of_the_queries_are_left_only_for_a_lead(one_length):
     whole = candidates(60, 300, 6, 0, "linear", one_length)[0]
     part = "query" if one_length else "shared"
     assert whole.preferred == whole.along[part].name
-    assert whole.lead == whole.along["weakest"].lead == whole.along["weakest"].weaker().lead == 2
+    assert (
+        whole.lead
+        == whole.along["weakest"].lead
+        == whole.along["weakest"].weaker().lead
+        == 2
+    )
     assert whole.weaker() is whole.along["query"].weaker() is None
     careful = whole.careful()
     assert careful.build().unjudged_weight == 0.03
@@ -233,7 +262,8 @@ def test_parts_of_a_candidate_are_judged_as_if_fitted_by_themselves():
     assert both.build().reg == query.build().reg == whole.build().reg
     assert weakest.build().reg == whole.build().reg[-1:]
     together, apart = (
-        CrossValidation(splits, [test for _, test in folds], relevance, MEASURE) for _ in range(2)
+        CrossValidation(splits, [test for _, test in folds], relevance, MEASURE)
+        for _ in range(2)
     )
     assert list(together.run([whole], [0, 1])) == [whole.name]
     list(apart.run(list(whole.along.values()), [0, 1]))
@@ -273,7 +303,10 @@ def test_the_first_is_taken_where_choosing_would_lose_what_it_gains():
     assert report.verdict.startswith("Better beyond chance: first")
     np.testing.assert_array_equal(report.after.values[MEASURE], first.values)
     assert [t.name for t in report.tried] == [AS_IS, "first", "one", "other"]
-    assert judged_alone([tried(AS_IS, raw), first, *fickle], alone=0, level=0.02).chosen == AS_IS
+    assert (
+        judged_alone([tried(AS_IS, raw), first, *fickle], alone=0, level=0.02).chosen
+        == AS_IS
+    )
 
 
 def test_choosing_adds_to_the_first_and_makes_up_for_it_at_a_level_of_its_own():
@@ -286,16 +319,24 @@ def test_choosing_adds_to_the_first_and_makes_up_for_it_at_a_level_of_its_own():
 
 
 def test_the_first_is_not_taken_where_it_harms_a_group():
-    raw, seen = np.random.default_rng(0).uniform(0.4, 0.6, size=100), np.arange(100) < 80
+    raw, seen = (
+        np.random.default_rng(0).uniform(0.4, 0.6, size=100),
+        np.arange(100) < 80,
+    )
     rivals = [tried(AS_IS, raw), tried("first", raw + np.where(seen, 0.1, -0.1))]
     report = judged_alone(rivals, seen)
     assert report.chosen == AS_IS
-    assert report.verdict.startswith("It is better on the whole, but worse for queries with new")
+    assert report.verdict.startswith(
+        "It is better on the whole, but worse for queries with new"
+    )
     assert judged_alone(rivals).chosen == "first"
 
 
 def test_where_the_first_harms_a_group_others_are_tested_at_its_level():
-    raw, seen = np.random.default_rng(0).uniform(0.4, 0.6, size=100), np.arange(100) < 80
+    raw, seen = (
+        np.random.default_rng(0).uniform(0.4, 0.6, size=100),
+        np.arange(100) < 80,
+    )
     rivals = [
         tried(AS_IS, raw), tried("first", raw + np.where(seen, 0.1, -0.1)),
         tried("careful", raw + 0.03),
@@ -307,7 +348,10 @@ def test_where_the_first_harms_a_group_others_are_tested_at_its_level():
         tried("other", raw + np.where(half, -0.2, 0.2) + 0.06),
     ]
     assert judged_alone([*rivals, *fickle], seen).chosen == AS_IS
-    assert judged_alone([*rivals, *fickle], seen, singles=("first", "careful")).chosen == "careful"
+    assert (
+        judged_alone([*rivals, *fickle], seen, singles=("first", "careful")).chosen
+        == "careful"
+    )
     rivals[1] = tried("first", raw - 0.01)  # no better than chance: nothing follows
     assert judged_alone(rivals, seen, singles=("first", "careful")).chosen == AS_IS
 
@@ -315,7 +359,11 @@ def test_where_the_first_harms_a_group_others_are_tested_at_its_level():
 def test_what_follows_a_passed_test_sells_no_more_noise():
     """150 sets of candidates that are no better than the vectors, tested at 10 and 2 %."""
     rng = np.random.default_rng(0)
-    seen, sold, names = np.arange(40) < 25, 0, ("first", "second", "third", "fourth", "fifth")
+    seen, sold, names = (
+        np.arange(40) < 25,
+        0,
+        ("first", "second", "third", "fourth", "fifth"),
+    )
     for _ in range(150):
         raw = rng.uniform(0.4, 0.6, size=40)
         rivals = [tried(name, raw + 0.05 * rng.normal(size=40)) for name in names]
@@ -326,7 +374,9 @@ def test_what_follows_a_passed_test_sells_no_more_noise():
 
 @pytest.mark.parametrize("harm", [True, False])
 @pytest.mark.parametrize("generalise", [True, False])
-def test_a_careful_candidate_is_tried_where_the_first_harms_a_group(harm, generalise, monkeypatch):
+def test_a_careful_candidate_is_tried_where_the_first_harms_a_group(
+    harm, generalise, monkeypatch
+):
     X, relevance, Q = planted(n_queries=100)
     careful = Candidate("careful", ListwiseMap)
     first = Candidate("first", ListwiseMap, careful=lambda: careful)
@@ -347,7 +397,9 @@ def test_a_careful_candidate_is_tried_where_the_first_harms_a_group(harm, genera
     monkeypatch.setattr(CrossValidation, "run", record)
     monkeypatch.setattr(CrossValidation, "names", lambda trial, folds: run)
     monkeypatch.setattr(
-        CrossValidation, "_together", lambda trial, name, folds: tried(name, values[name])
+        CrossValidation,
+        "_together",
+        lambda trial, name, folds: tried(name, values[name]),
     )
     report = tune(X, relevance, queries=Q, generalise=generalise, random_state=0).report
     assert run == [AS_IS, "first", *(["careful"] if harm or generalise else [])]
@@ -361,7 +413,10 @@ def test_harm_to_a_small_group_must_be_beyond_chance():
         values = np.where(seen, 0.7, 0.5)
         values[~seen] += 0.1 * (few - loss)
         rivals = [tried(AS_IS, np.full(100, 0.5)), tried("map", values)]
-        assert Selection(rivals, seen, 1.0, False).pick(np.ones(100, dtype=bool)) == expected
+        assert (
+            Selection(rivals, seen, 1.0, False).pick(np.ones(100, dtype=bool))
+            == expected
+        )
 
 
 @pytest.mark.parametrize("rival", [True, False])
@@ -369,17 +424,24 @@ def test_what_turns_out_to_harm_a_group_gives_way_to_the_next(rival):
     """Two that harm new queries of a half each are chosen by the other half."""
     noise = 0.05 * np.random.default_rng(0).normal(size=120)
     seen, half = np.arange(120) < 80, np.arange(120) % 2 == 0
-    turns = [np.where(seen, 0.7, np.where(half == which, 0.3, 0.7)) for which in (True, False)]
+    turns = [
+        np.where(seen, 0.7, np.where(half == which, 0.3, 0.7))
+        for which in (True, False)
+    ]
     rivals = [
         tried(AS_IS, np.full(120, 0.5)), tried("one", turns[0] + noise),
         tried("other", turns[1] + noise), *([tried("modest", 0.55 + noise)] if rival else []),
     ]  # fmt: skip
     parts = [np.flatnonzero(half), np.flatnonzero(~half)]
     judgments = Relevance.from_lists([[0]] * 120, n_items=300)
-    report, _ = judge(Selection(rivals, seen, 1.0, False), parts, judgments, MEASURE, 0.05)
+    report, _ = judge(
+        Selection(rivals, seen, 1.0, False), parts, judgments, MEASURE, 0.05
+    )
     assert [t.name for t in report.tried] == [t.name for t in rivals]
     assert report.chosen == ("modest" if rival else AS_IS)
-    assert report.verdict.startswith("Better" if rival else "It is better on the whole, but worse")
+    assert report.verdict.startswith(
+        "Better" if rival else "It is better on the whole, but worse"
+    )
 
 
 def test_generalising_chooses_by_queries_with_new_items():
@@ -397,8 +459,13 @@ def test_generalising_chooses_by_queries_with_new_items():
 @pytest.mark.parametrize("n_folds", [1, 4, 5])
 def test_a_left_over_fit_has_all_cores_and_gives_the_same(cores, n_folds, monkeypatch):
     X, relevance, Q = planted()
-    folds = fold_queries(np.arange(60), np.arange(12) if n_folds == 1 else None, n_folds, 0)
-    splits, tests = [hold_out(X, relevance, Q, *fold) for fold in folds], [t for _, t in folds]
+    folds = fold_queries(
+        np.arange(60), np.arange(12) if n_folds == 1 else None, n_folds, 0
+    )
+    splits, tests = (
+        [hold_out(X, relevance, Q, *fold) for fold in folds],
+        [t for _, t in folds],
+    )
     (candidate, _), shared = module.candidates(), []
     numbers = range(n_folds)
 
@@ -407,14 +474,18 @@ def test_a_left_over_fit_has_all_cores_and_gives_the_same(cores, n_folds, monkey
             shared.append(len(blocks))
             return super().map(step, blocks, state, max_in_flight=max_in_flight)
 
-    trial, plain = (CrossValidation(splits, tests, relevance, MEASURE) for _ in range(2))
+    trial, plain = (
+        CrossValidation(splits, tests, relevance, MEASURE) for _ in range(2)
+    )
     for runner, backend in ((trial, Watched(cores)), (plain, Threads(1))):
         monkeypatch.setattr(
             "rankspace.tuning.trials.current_backend", lambda backend=backend: backend
         )
         list(runner.run([candidate], numbers))
     assert shared == [n_folds - (cores > 1 and n_folds % cores == 1)]
-    np.testing.assert_array_equal(trial.tried(numbers)[0].values, plain.tried(numbers)[0].values)
+    np.testing.assert_array_equal(
+        trial.tried(numbers)[0].values, plain.tried(numbers)[0].values
+    )
 
 
 def test_seen_queries_share_a_relevant_item_with_training():
@@ -474,7 +545,9 @@ def test_other_methods_are_tried_if_no_map_is_better_beyond_chance(monkeypatch):
 
 @pytest.mark.parametrize("early", [True, False])
 @pytest.mark.parametrize("exhaustive", [True, False])
-@pytest.mark.parametrize("methods", [["listwise"], ["diagonal"], ["listwise", "mlr"], []])
+@pytest.mark.parametrize(
+    "methods", [["listwise"], ["diagonal"], ["listwise", "mlr"], []]
+)
 def test_all_looks_together_spend_the_level(methods, early, exhaustive):
     todo = [Candidate(method, lambda: ListwiseMap(), method) for method in methods]
     looks = _looks(todo, 3, early, exhaustive)
@@ -491,7 +564,9 @@ def test_weaker_pulls_are_tried_while_they_are_clearly_ahead(monkeypatch):
             weaker=lambda: of_reg(reg / 10) if reg > 1e-8 else None,
         )  # fmt: skip
 
-    monkeypatch.setattr(module, "candidates", lambda *sizes: [of_reg(100.0), of_reg(10.0)])
+    monkeypatch.setattr(
+        module, "candidates", lambda *sizes: [of_reg(100.0), of_reg(10.0)]
+    )
     X, relevance, Q = planted()
     report = tune(X, relevance, queries=Q, random_state=0).report
     names = [t.name for t in report.tried]
@@ -526,7 +601,9 @@ def test_a_map_of_queries_may_be_the_answer(monkeypatch):
 def test_if_time_ends_between_looks_the_first_gets_the_whole_level(monkeypatch):
     monkeypatch.setattr(module, "MANY_QUERIES", 60)
     monkeypatch.setattr(module, "AT_ONE_FOLD", 1e-9)  # which no test reaches
-    answers = iter([True, True, True])  # for two candidates on a fold, and for the other folds
+    answers = iter(
+        [True, True, True]
+    )  # for two candidates on a fold, and for the other folds
     monkeypatch.setattr(module._Search, "_has_time", lambda *call: next(answers, False))
     X, relevance, Q = planted()
     report = tune(X, relevance, queries=Q, budget=1e9, random_state=0).report
@@ -545,7 +622,9 @@ def test_a_loss_is_not_told_as_a_small_chance():
     parts = [np.flatnonzero(half), np.flatnonzero(~half)]
     judgments = Relevance.from_lists([[0]] * 40, n_items=300)
     everyone = np.ones(40, dtype=bool)
-    report, _ = judge(Selection(rivals, everyone, 1.0, False), parts, judgments, MEASURE, 0.05)
+    report, _ = judge(
+        Selection(rivals, everyone, 1.0, False), parts, judgments, MEASURE, 0.05
+    )
     assert report.chosen == AS_IS
     assert "one-sided p = 1, asked for is 0.05" in report.verdict
 
@@ -557,8 +636,14 @@ def test_queries_count_by_their_weight():
         tried("other", np.where(half, 0.5, 0.7)),
     ]  # fmt: skip
     everyone = np.ones(40, dtype=bool)
-    for weights, expected in ((None, 1), (np.where(half, 1.0, 2.0), 2), (np.zeros(40), 1)):
-        assert Selection(rivals, everyone, 1.0, False, weights).pick(everyone) == expected
+    for weights, expected in (
+        (None, 1),
+        (np.where(half, 1.0, 2.0), 2),
+        (np.zeros(40), 1),
+    ):
+        assert (
+            Selection(rivals, everyone, 1.0, False, weights).pick(everyone) == expected
+        )
 
 
 def test_items_that_do_not_count_stand_in_no_list():
@@ -630,7 +715,13 @@ def test_the_report_prints_and_goes_to_json():
 def test_steps_are_told():
     steps = []
     X, relevance, Q = planted()
-    tune(X, relevance, queries=Q, random_state=0, progress=lambda *step: steps.append(step))
+    tune(
+        X,
+        relevance,
+        queries=Q,
+        random_state=0,
+        progress=lambda *step: steps.append(step),
+    )
     assert steps[0] == ("shared", 0.0)
     assert steps[-1] == ("fitting the choice on all queries", 1.0)
 
@@ -648,7 +739,9 @@ def test_candidates_suit_the_size(sizes, expected):
     assert len({c.name for c in found}) == len(found)
     assert {c.method for c in found} == set(METHODS)
     names = " ".join(name for c in found for name in names_of(c))
-    assert all(where in names for where in ("both sides", "queries only", "for each side"))
+    assert all(
+        where in names for where in ("both sides", "queries only", "for each side")
+    )
     assert suited(*sizes) == expected
 
 
@@ -674,8 +767,14 @@ def test_pulls_get_weaker_and_end():
         ({"lost": True}, "queries that are no rows of X: pass their vectors"),
         ({"measure": "nope"}, "measure must be one of"),
         ({"methods": ["magic"]}, "methods must be one of"),
-        ({"zeros": "items"}, "X must not hold zeros among vectors of unit .* got 2, .* row 3"),
-        ({"zeros": "queries"}, "queries must not hold zeros among vectors of unit .* got 2"),
+        (
+            {"zeros": "items"},
+            "X must not hold zeros among vectors of unit .* got 2, .* row 3",
+        ),
+        (
+            {"zeros": "queries"},
+            "queries must not hold zeros among vectors of unit .* got 2",
+        ),
         ({"n_folds": 1}, "n_folds must lie between 2 and 60"),
         ({"dev": [0, 1]}, "dev must name at least 10 queries"),
     ],
@@ -691,7 +790,9 @@ def test_clear_sentences(change, message):
         {"items": X, "queries": Q}[change["zeros"]][[3, 5]] = 0
     if "hole" in change:
         X[3, 2] = np.nan
-    options = {k: v for k, v in change.items() if k in ("measure", "n_folds", "dev", "methods")}
+    options = {
+        k: v for k, v in change.items() if k in ("measure", "n_folds", "dev", "methods")
+    }
     with pytest.raises(ValueError, match=message):
         tune(X, relevance, queries=None if "lost" in change else Q, **options)
 
@@ -743,7 +844,9 @@ def test_the_page_shows_who_gains_and_who_loses(tmp_path):
     )  # fmt: skip
     page = (tmp_path / "page.html").read_text()
     gains = report.after.values[MEASURE] - report.before.values[MEASURE]
-    best = np.flatnonzero(gains > gains.max() - 1e-9) + 1  # query 0, with nothing to find, is out
+    best = (
+        np.flatnonzero(gains > gains.max() - 1e-9) + 1
+    )  # query 0, with nothing to find, is out
     shown = page.split("Most improved")[1].split("</summary>")[0]
     assert any(f">{query}: wish {query} " in shown for query in best)
     assert "item &lt;" in page
@@ -787,7 +890,9 @@ def test_the_command_writes_the_metric_and_says_what_it_is_worth(files, capsys):
 def test_the_command_writes_a_page(files, capsys):
     assert tune_by_command(files, "--report", str(files / "page.html")) == 0
     assert (
-        capsys.readouterr().out.rstrip().endswith("m.safetensors and " + str(files / "page.html"))
+        capsys.readouterr()
+        .out.rstrip()
+        .endswith("m.safetensors and " + str(files / "page.html"))
     )
     assert "rankspace tune: corpus" in (files / "page.html").read_text()
     assert tune_by_command(files, "--report", str(files / "no" / "page.html")) == 2
@@ -814,7 +919,9 @@ def test_the_command_refuses_with_a_sentence(words, message, tmp_path, capsys):
     assert message in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("text", "number"), [("90", 90), ("60s", 60), ("1.5m", 90), ("2h", 7200)])
+@pytest.mark.parametrize(
+    ("text", "number"), [("90", 90), ("60s", 60), ("1.5m", 90), ("2h", 7200)]
+)
 def test_times(text, number):
     assert seconds(text) == number
 

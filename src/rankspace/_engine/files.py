@@ -17,7 +17,9 @@ def replacing(path: PathLike) -> Iterator[IO[bytes]]:
     """Write beside a file's place and move it there at the end, so that no one sees half of it."""
     path = Path(path)
     if not path.parent.is_dir():
-        raise FileNotFoundError(f"the folder {path.parent} does not exist: create it first.")
+        raise FileNotFoundError(
+            f"the folder {path.parent} does not exist: create it first."
+        )
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as stream:

@@ -12,7 +12,8 @@ Row = Sequence[object]
 def as_text(header: Sequence[str], rows: Sequence[Row]) -> str:
     """Columns aligned by spaces: words to the left, numbers to the right."""
     numeric = [
-        all(isinstance(row[i], int | float) for row in rows) and i > 0 for i in range(len(header))
+        all(isinstance(row[i], int | float) for row in rows) and i > 0
+        for i in range(len(header))
     ]
     cells = [list(header), *([_show(cell) for cell in row] for row in rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(header))]

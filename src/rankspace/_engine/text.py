@@ -28,7 +28,9 @@ def read_lines(path: PathLike) -> Iterator[tuple[int, str]]:
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise cut_short(path, number, error) from error
         except UnicodeDecodeError as error:
-            raise malformed(path, number, f"is no UTF-8 text ({error.reason})") from error
+            raise malformed(
+                path, number, f"is no UTF-8 text ({error.reason})"
+            ) from error
 
 
 def malformed(path: PathLike, number: int, what: str) -> ValueError:

@@ -48,8 +48,12 @@ def _npz(path: PathLike) -> tuple[Any, Any]:
     except (ValueError, OSError, EOFError) as error:
         if isinstance(error, FileNotFoundError):
             raise
-        raise ValueError(f"{path} must be a .npz file of plain arrays: {error}.") from error
-    matrix = _one(path, [name for name, array in arrays.items() if array.ndim == 2], "matrix")
+        raise ValueError(
+            f"{path} must be a .npz file of plain arrays: {error}."
+        ) from error
+    matrix = _one(
+        path, [name for name, array in arrays.items() if array.ndim == 2], "matrix"
+    )
     names = next((arrays[name] for name in ID_COLUMNS if name in arrays), None)
     return arrays[matrix], names
 
@@ -64,7 +68,9 @@ def _safetensors(path: PathLike) -> tuple[Any, None]:
         arrays = load_file(path)
     except SafetensorError as error:
         raise ValueError(f"{path} must be a safetensors file: {error}.") from error
-    matrix = _one(path, [name for name, array in arrays.items() if array.ndim == 2], "matrix")
+    matrix = _one(
+        path, [name for name, array in arrays.items() if array.ndim == 2], "matrix"
+    )
     return arrays[matrix], None
 
 
@@ -100,7 +106,9 @@ def _is_list(kind: Any) -> bool:
     import pyarrow as pa
 
     return bool(
-        pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+        pa.types.is_list(kind)
+        or pa.types.is_large_list(kind)
+        or pa.types.is_fixed_size_list(kind)
     )
 
 

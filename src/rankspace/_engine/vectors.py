@@ -71,7 +71,9 @@ class VectorBlocks:
         self._vectors = None if whole is None else _matrix(whole)
         shape = self._open().shape
         if 0 in shape:
-            raise ValueError(f"{self.name} must hold at least one vector: got shape {shape}.")
+            raise ValueError(
+                f"{self.name} must hold at least one vector: got shape {shape}."
+            )
         self.n_rows, self.n_features = shape
 
     @property
@@ -83,7 +85,9 @@ class VectorBlocks:
     def dtype(self) -> Any:
         """The floats that rows are read as."""
         stored = self._open().dtype
-        return np.dtype(np.float32 if stored in (np.float16, np.float32) else np.float64)
+        return np.dtype(
+            np.float32 if stored in (np.float16, np.float32) else np.float64
+        )
 
     def __iter__(self) -> Iterator[np.ndarray]:
         for start in range(0, self.n_rows, self.size):
@@ -122,12 +126,18 @@ def _map(path: PathLike) -> np.ndarray:
     """The matrix of a file, mapped if it is a .npy."""
     kind = Path(path).suffix
     if kind not in SUFFIXES:
-        raise ValueError(f"vectors must be in a file of {', '.join(SUFFIXES)}: got {path}.")
+        raise ValueError(
+            f"vectors must be in a file of {', '.join(SUFFIXES)}: got {path}."
+        )
     vectors = _map_npy(path) if kind == ".npy" else read_matrix(path)
     if not isinstance(vectors, np.ndarray) or vectors.dtype.kind not in "fiu":
-        raise ValueError(f"{path} must hold real numbers: got {getattr(vectors, 'dtype', 'none')}.")
+        raise ValueError(
+            f"{path} must hold real numbers: got {getattr(vectors, 'dtype', 'none')}."
+        )
     if vectors.ndim != 2:
-        raise ValueError(f"{path} must hold a matrix, a row a vector: got shape {vectors.shape}.")
+        raise ValueError(
+            f"{path} must hold a matrix, a row a vector: got shape {vectors.shape}."
+        )
     return vectors
 
 

@@ -17,10 +17,11 @@ EVERY = 1.0  # seconds between two looks at the workers
 def add_cluster(parser: Any) -> None:
     """The word ``--cluster``."""
     parser.add_argument(
-        "--cluster", metavar="ADDRESS",
+        "--cluster",
+        metavar="ADDRESS",
         help="do the heavy steps on the Dask cluster of this scheduler, such as "
         "tcp://SCHEDULER:8786 (extra 'cluster')",
-    )  # fmt: skip
+    )
 
 
 @contextmanager
@@ -37,9 +38,13 @@ def on_cluster(options: argparse.Namespace, progress: Progress) -> Iterator[None
             f"{options.cluster!r}."
         )
     with use_backend(options.cluster) as backend:
-        sys.stderr.write(f"cluster of {backend.n_processes} workers: {backend.dashboard}\n")
+        sys.stderr.write(
+            f"cluster of {backend.n_processes} workers: {backend.dashboard}\n"
+        )
         done = threading.Event()
-        watch = threading.Thread(target=_watch, args=(backend, progress, done), daemon=True)
+        watch = threading.Thread(
+            target=_watch, args=(backend, progress, done), daemon=True
+        )
         watch.start()
         try:
             yield

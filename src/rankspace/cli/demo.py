@@ -56,23 +56,35 @@ def run_demo(
     train, test = dataset.part("train"), dataset.part("test")
     assert test.relevance is not None
     tuned = tune(
-        train.X, train.relevance, queries=train.queries, methods=["listwise"], n_folds=3,
-        random_state=random_state, progress=lambda step, share: progress(f"trying {step}"),
-    )  # fmt: skip
+        train.X,
+        train.relevance,
+        queries=train.queries,
+        methods=["listwise"],
+        n_folds=3,
+        random_state=random_state,
+        progress=lambda step, share: progress(f"trying {step}"),
+    )
     progress("judging")
     rankings = (
         Index(test.X).rank(test.queries, DEPTH),
         Index(test.X, tuned.metric).rank(test.queries, DEPTH),
     )
-    before, after = (evaluate(ranking, test.relevance, MEASURES) for ranking in rankings)
+    before, after = (
+        evaluate(ranking, test.relevance, MEASURES) for ranking in rankings
+    )
     seen = _seen(dataset)
     texts, claims = test.texts or [], test.query_texts or []
     path = write_report(
-        page, title="rankspace: scientific claims and the abstracts that settle them",
-        before=before, after=after, names=("as they are", "tuned"), rankings=rankings,
+        page,
+        title="rankspace: scientific claims and the abstracts that settle them",
+        before=before,
+        after=after,
+        names=("as they are", "tuned"),
+        rankings=rankings,
         relevance=test.relevance,
         groups={"with seen relevant items": seen, "with new relevant items": ~seen},
-        n_extremes=3, describe_item=texts.__getitem__,
+        n_extremes=3,
+        describe_item=texts.__getitem__,
         describe_query=claims.__getitem__,
         notes=[
             f"Tuned on {len(train.queries)} other claims: {tuned.report.verdict}",
@@ -80,7 +92,7 @@ def run_demo(
             "Claims (CC BY 4.0) and abstracts (ODC-By 1.0) of SciFact, Wadden et al. 2020; "
             "embeddings by all-MiniLM-L6-v2.",
         ],
-    )  # fmt: skip
+    )
     return DemoResult(dataset, tuned, compare(before, after), path)
 
 

@@ -16,34 +16,51 @@ SERVERS = ("pgvector", "qdrant")
 def add_export(verbs: Any) -> None:
     """The words of ``export``."""
     parser = add_verb(
-        verbs, export, "put a metric where vectors live",
+        verbs,
+        export,
+        "put a metric where vectors live",
         "Write a metric, or items mapped by it, in the form that another program searches.",
         "rankspace export my.safetensors --to faiss --vectors corpus.npy --output my.faiss",
-    )  # fmt: skip
+    )
     parser.add_argument("metric", metavar="METRIC", help="a metric file")
     parser.add_argument("--to", required=True, choices=tuple(TARGETS), help="the form")
     parser.add_argument(
-        "--vectors", help="the items: a file of vectors, a BEIR folder, or the name of a data set"
+        "--vectors",
+        help="the items: a file of vectors, a BEIR folder, or the name of a data set",
     )
     parser.add_argument("--ids", help="names of the items of a file, a line each")
     parser.add_argument(
-        "--output", dest="place", help="the file to write; with qdrant, the folder of a local store"
+        "--output",
+        dest="place",
+        help="the file to write; with qdrant, the folder of a local store",
     )
     parser.add_argument("--url", help="address of a server, with pgvector and qdrant")
     parser.add_argument(
-        "--index", choices=("exact", "hnsw", "ivf"), default="exact",
+        "--index",
+        choices=("exact", "hnsw", "ivf"),
+        default="exact",
         help="how faiss and pgvector search; ivf is of faiss alone",
-    )  # fmt: skip
-    parser.add_argument(
-        "--queries", help="examples of queries in a .npy, to settle the effort of a FAISS index"
     )
     parser.add_argument(
-        "--recall", type=float, default=0.99, help="what such an index is to find of the true ten"
+        "--queries",
+        help="examples of queries in a .npy, to settle the effort of a FAISS index",
     )
-    parser.add_argument("--table", default="items", help="name of the table or collection")
-    parser.add_argument("--replace", action="store_true", help="drop a table of that name first")
     parser.add_argument(
-        "--side", choices=("items", "queries"), help="whose map, with npy (items) or onnx (queries)"
+        "--recall",
+        type=float,
+        default=0.99,
+        help="what such an index is to find of the true ten",
+    )
+    parser.add_argument(
+        "--table", default="items", help="name of the table or collection"
+    )
+    parser.add_argument(
+        "--replace", action="store_true", help="drop a table of that name first"
+    )
+    parser.add_argument(
+        "--side",
+        choices=("items", "queries"),
+        help="whose map, with npy (items) or onnx (queries)",
     )
 
 
@@ -63,7 +80,9 @@ def export(options: argparse.Namespace) -> str:
 
 def _check_words(options: argparse.Namespace) -> None:
     if options.url is not None and options.to not in SERVERS:
-        raise ValueError(f"--url goes with --to pgvector and qdrant: got --to {options.to}.")
+        raise ValueError(
+            f"--url goes with --to pgvector and qdrant: got --to {options.to}."
+        )
     if (options.place is None) == (options.url is None):
         either = " or --url, and not both" if options.to in SERVERS else ""
         raise ValueError(f"--to {options.to} needs --output{either}.")
@@ -78,9 +97,14 @@ def _faiss(metric: Any, options: argparse.Namespace, progress: Any) -> str:
 
     vectors, _ = _items(options)
     to_faiss(
-        metric, vectors, options.place, index=options.index, queries=options.queries,
-        recall=options.recall, progress=progress,
-    )  # fmt: skip
+        metric,
+        vectors,
+        options.place,
+        index=options.index,
+        queries=options.queries,
+        recall=options.recall,
+        progress=progress,
+    )
     return f"faiss.read_index({options.place!r}).search(queries, k), with queries as they are"
 
 
@@ -88,7 +112,9 @@ def _npy(metric: Any, options: argparse.Namespace, progress: Any) -> str:
     from ..export import to_npy
 
     vectors, _ = _items(options)
-    to_npy(metric, vectors, options.place, side=options.side or "items", progress=progress)
+    to_npy(
+        metric, vectors, options.place, side=options.side or "items", progress=progress
+    )
     return _measure(metric)
 
 
@@ -135,9 +161,14 @@ def _qdrant(metric: Any, options: argparse.Namespace, progress: Any) -> str:
     try:
         client = qdrant.QdrantClient(**where)
         to_qdrant(
-            metric, vectors, client, collection=options.table, ids=ids, replace=options.replace,
+            metric,
+            vectors,
+            client,
+            collection=options.table,
+            ids=ids,
+            replace=options.replace,
             progress=progress,
-        )  # fmt: skip
+        )
         client.close()
     except (ApiException, RuntimeError) as error:
         raise ValueError(f"Qdrant says: {error}") from error

@@ -73,7 +73,9 @@ def build_parser() -> argparse.ArgumentParser:
         description="Learn the space in which nearest means most relevant.",
         epilog="example: rankspace demo",
     )
-    parser.add_argument("--version", action="version", version=f"rankspace {__version__}")
+    parser.add_argument(
+        "--version", action="version", version=f"rankspace {__version__}"
+    )
     verbs = parser.add_subparsers(dest="name", required=True, metavar="VERB")
     _add_demo(verbs)
     _add_evaluate(verbs)
@@ -94,12 +96,16 @@ def build_parser() -> argparse.ArgumentParser:
 
 def _add_demo(verbs: Any) -> None:
     parser = add_verb(
-        verbs, demo, "show the main job on a small collection",
+        verbs,
+        demo,
+        "show the main job on a small collection",
         "Learn a metric from claims and the abstracts that settle them, judge it on other claims, "
         "print the tables and write an HTML page. Needs no download.",
         "rankspace demo --output demo.html",
-    )  # fmt: skip
-    parser.add_argument("--output", default="rankspace-demo.html", help="the HTML page to write")
+    )
+    parser.add_argument(
+        "--output", default="rankspace-demo.html", help="the HTML page to write"
+    )
     parser.add_argument("--seed", type=int, default=0, help="seed of the folds")
 
 
@@ -108,7 +114,9 @@ def demo(options: argparse.Namespace) -> str:
     from .demo import run_demo
 
     with Progress("rankspace demo") as progress:
-        result = run_demo(options.output, random_state=options.seed, progress=progress.say)
+        result = run_demo(
+            options.output, random_state=options.seed, progress=progress.say
+        )
     page, tuned = str(result.page.resolve()), result.tuned.report
     if options.json:
         found = {"tuned": tuned.to_dict(), "comparison": result.comparison.to_dict()}
@@ -132,10 +140,12 @@ def demo(options: argparse.Namespace) -> str:
 
 def _add_evaluate(verbs: Any) -> None:
     parser = add_verb(
-        verbs, evaluate, "score a run against judgments",
+        verbs,
+        evaluate,
+        "score a run against judgments",
         "Score a run file against judgments: means over queries with 95 % intervals.",
         "rankspace evaluate run.trec qrels/test.tsv --measures 'ndcg-linear@10 map'",
-    )  # fmt: skip
+    )
     parser.add_argument("run", metavar="RUN", help="a TREC run file, also .gz")
     _add_judging(parser)
     add_cluster(parser)
@@ -145,22 +155,33 @@ def _add_evaluate(verbs: Any) -> None:
 def _add_judging(parser: Any) -> None:
     parser.add_argument("judgments", metavar="JUDGMENTS", help=JUDGMENTS)
     parser.add_argument("--measures", default="map ndcg@10", help=MEASURES)
-    parser.add_argument("--split", help="which judgments, if there are several, such as test")
     parser.add_argument(
-        "--unjudged", choices=("irrelevant", "ignore"), default="irrelevant",
-        help="count unjudged items as irrelevant, or take them out of the lists",
-    )  # fmt: skip
-    parser.add_argument(
-        "--min-relevant-grade", type=float, default=1.0, help="smallest grade that is relevant"
+        "--split", help="which judgments, if there are several, such as test"
     )
     parser.add_argument(
-        "--ties", choices=("index", "mean"), default="index",
-        help="keep the order of items of equal score, or take the mean over all orders",
-    )  # fmt: skip
+        "--unjudged",
+        choices=("irrelevant", "ignore"),
+        default="irrelevant",
+        help="count unjudged items as irrelevant, or take them out of the lists",
+    )
     parser.add_argument(
-        "--unknown", choices=("error", "drop"), default="error",
+        "--min-relevant-grade",
+        type=float,
+        default=1.0,
+        help="smallest grade that is relevant",
+    )
+    parser.add_argument(
+        "--ties",
+        choices=("index", "mean"),
+        default="index",
+        help="keep the order of items of equal score, or take the mean over all orders",
+    )
+    parser.add_argument(
+        "--unknown",
+        choices=("error", "drop"),
+        default="error",
         help="refuse or leave out judgments of items that a BEIR folder does not have",
-    )  # fmt: skip
+    )
 
 
 def evaluate(options: argparse.Namespace) -> str:
@@ -172,11 +193,13 @@ def evaluate(options: argparse.Namespace) -> str:
 
 def _add_compare(verbs: Any) -> None:
     parser = add_verb(
-        verbs, compare, "test two runs against each other",
+        verbs,
+        compare,
+        "test two runs against each other",
         "Compare two runs query by query: difference, 95 % interval, and the p-value of a paired "
         "randomisation test.",
         "rankspace compare before.trec after.trec qrels.tsv",
-    )  # fmt: skip
+    )
     _add_two_runs(parser)
     parser.add_argument("--output", help=TABLE)
 
@@ -198,11 +221,13 @@ def compare(options: argparse.Namespace) -> str:
 
 def _add_report(verbs: Any) -> None:
     parser = add_verb(
-        verbs, report, "show two runs side by side on a page",
+        verbs,
+        report,
+        "show two runs side by side on a page",
         "Compare two runs query by query and write an HTML page: all measures, and the queries "
         "that gain and lose most, with their texts if the judgments come from a BEIR folder.",
         "rankspace report before.trec after.trec my-collection --output report.html",
-    )  # fmt: skip
+    )
     _add_two_runs(parser)
     parser.add_argument("--output", required=True, help="the HTML page to write")
 
@@ -221,42 +246,66 @@ def report(options: argparse.Namespace) -> str:
         rankings = read_trec_run(options.before), read_trec_run(options.after)
         progress.say("judging")
         before, after = (
-            score(ranking, relevance, options.measures, ties=options.ties) for ranking in rankings
+            score(ranking, relevance, options.measures, ties=options.ties)
+            for ranking in rankings
         )
         write_report(
-            options.output, title=f"{options.before} and {options.after}", before=before,
-            after=after, names=(Path(options.before).name, Path(options.after).name),
-            rankings=rankings, relevance=relevance, n_extremes=5,
+            options.output,
+            title=f"{options.before} and {options.after}",
+            before=before,
+            after=after,
+            names=(Path(options.before).name, Path(options.after).name),
+            rankings=rankings,
+            relevance=relevance,
+            n_extremes=5,
             describe_item=texts and texts.__getitem__,
             describe_query=query_texts and query_texts.__getitem__,
-        )  # fmt: skip
+        )
     found = compare_reports(before, after)
     return found.to_json() if options.json else f"{found}\nwrote {options.output}"
 
 
 def _add_rank(verbs: Any) -> None:
     parser = add_verb(
-        verbs, rank, "rank a corpus for each query",
+        verbs,
+        rank,
+        "rank a corpus for each query",
         "Rank the items of a corpus for each query by Euclidean distance or a saved metric, and "
         "write a TREC run file. Rows of a data set without separate queries rank each other.",
         "rankspace rank scifact --split test -k 100 --output run.trec",
-    )  # fmt: skip
-    parser.add_argument(
-        "corpus", metavar="CORPUS", help="name of a data set, a BEIR folder, or a file of vectors"
     )
-    parser.add_argument("--queries", help="vectors of the queries, for a corpus in a file")
+    parser.add_argument(
+        "corpus",
+        metavar="CORPUS",
+        help="name of a data set, a BEIR folder, or a file of vectors",
+    )
+    parser.add_argument(
+        "--queries", help="vectors of the queries, for a corpus in a file"
+    )
     parser.add_argument("--split", help="which queries, such as test")
-    parser.add_argument("--metric", help="a metric file; plain Euclidean distance without it")
     parser.add_argument(
-        "-k", "--length", type=int, default=100, help="length of the lists; 0 for all items"
+        "--metric", help="a metric file; plain Euclidean distance without it"
     )
     parser.add_argument(
-        "--embeddings", nargs=2, metavar=("CORPUS", "QUERIES"),
+        "-k",
+        "--length",
+        type=int,
+        default=100,
+        help="length of the lists; 0 for all items",
+    )
+    parser.add_argument(
+        "--embeddings",
+        nargs=2,
+        metavar=("CORPUS", "QUERIES"),
         help="which files of vectors in a BEIR folder, if it has several",
-    )  # fmt: skip
-    parser.add_argument("--backend", choices=("exact", "faiss"), default="exact", help="searcher")
+    )
+    parser.add_argument(
+        "--backend", choices=("exact", "faiss"), default="exact", help="searcher"
+    )
     add_cluster(parser)
-    parser.add_argument("--output", required=True, help="the run file to write, also .gz")
+    parser.add_argument(
+        "--output", required=True, help="the run file to write, also .gz"
+    )
 
 
 def rank(options: argparse.Namespace) -> str:
@@ -284,7 +333,9 @@ def rank(options: argparse.Namespace) -> str:
         progress.say(f"writing {options.output}")
         write_trec_run(ranking, options.output)
     if options.json:
-        return as_json({"n_queries": n_queries, "n_items": len(index), "output": options.output})
+        return as_json(
+            {"n_queries": n_queries, "n_items": len(index), "output": options.output}
+        )
     longest = max(items.size for items, _ in ranking)
     return (
         f"ranked {len(index)} items for {n_queries} queries: wrote the first {longest} of each to "
@@ -294,11 +345,13 @@ def rank(options: argparse.Namespace) -> str:
 
 def _add_datasets(verbs: Any) -> None:
     add_verb(
-        verbs, datasets, "list the data sets",
+        verbs,
+        datasets,
+        "list the data sets",
         "List the data sets that can be named, and whether they can be had without a download. "
         "Set RANKSPACE_DATA to the folder that holds their files.",
         "rankspace datasets --json",
-    )  # fmt: skip
+    )
 
 
 def datasets(options: argparse.Namespace) -> str:
@@ -309,25 +362,35 @@ def datasets(options: argparse.Namespace) -> str:
     if options.json:
         return as_json([row._asdict() for row in rows])
     table = [
-        (row.name, row.kind, row.size, "yes" if row.available else "no", row.source) for row in rows
+        (row.name, row.kind, row.size, "yes" if row.available else "no", row.source)
+        for row in rows
     ]
     return as_text(["name", "kind", "size", "here", "from"], table)
 
 
 def _add_reproduce(verbs: Any) -> None:
     parser = add_verb(
-        verbs, reproduce, "rerun a table or figure of the papers",
+        verbs,
+        reproduce,
+        "rerun a table or figure of the papers",
         "Rerun a published table or figure and write tables and pictures beside the published "
         "numbers. A run that was stopped goes on where it was. Without a name, list the recipes.",
         "rankspace reproduce mlr-figure-1",
-    )  # fmt: skip
-    parser.add_argument("recipe", nargs="?", metavar="NAME", help="a recipe, or a .toml file")
-    parser.add_argument("--folder", default="experiments", help="where to write")
-    parser.add_argument("--jobs", type=int, help="processes; one for each core by default")
+    )
     parser.add_argument(
-        "--set", action="append", default=[], metavar="OPTION=VALUE",
+        "recipe", nargs="?", metavar="NAME", help="a recipe, or a .toml file"
+    )
+    parser.add_argument("--folder", default="experiments", help="where to write")
+    parser.add_argument(
+        "--jobs", type=int, help="processes; one for each core by default"
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="OPTION=VALUE",
         help="change a number of the recipe, such as n_splits=5",
-    )  # fmt: skip
+    )
 
 
 def reproduce(options: argparse.Namespace) -> str:
@@ -338,12 +401,18 @@ def reproduce(options: argparse.Namespace) -> str:
     if options.recipe is None:
         recipes = [load_recipe(name) for name in list_recipes()]
         if options.json:
-            return as_json([{"name": r.name, "title": r.title, "cost": r.cost} for r in recipes])
-        return as_text(["name", "shows", "takes"], [(r.name, r.title, r.cost) for r in recipes])
+            return as_json(
+                [{"name": r.name, "title": r.title, "cost": r.cost} for r in recipes]
+            )
+        return as_text(
+            ["name", "shows", "takes"], [(r.name, r.title, r.cost) for r in recipes]
+        )
     recipe = load_recipe(options.recipe).with_options(dict(map(change, options.set)))
     with Progress(f"rankspace reproduce {recipe.name}") as progress:
         progress.say(f"running, which takes {recipe.cost}")
-        outcome = run(recipe, options.folder, n_jobs=options.jobs, progress=progress.show)
+        outcome = run(
+            recipe, options.folder, n_jobs=options.jobs, progress=progress.show
+        )
     if options.json:
         return as_json(outcome.to_dict())
     return f"{outcome}\n\nwritten to {Path(options.folder) / recipe.name}"

@@ -30,26 +30,34 @@ def add_verb(verbs: Any, verb: Verb, summary: str, text: str, example: str) -> A
 def add_taught_data(parser: Any) -> None:
     """The words that name what is learned from; `_inputs.taught_by` reads it."""
     parser.add_argument(
-        "data", metavar="DATA",
+        "data",
+        metavar="DATA",
         help="name of a data set, a BEIR folder, or vectors in a .npy, .npz, .parquet or "
         ".safetensors",
-    )  # fmt: skip
-    parser.add_argument("--split", help="which part of the data to learn from, such as train")
+    )
     parser.add_argument(
-        "--embeddings", nargs=2, metavar=("CORPUS", "QUERIES"),
+        "--split", help="which part of the data to learn from, such as train"
+    )
+    parser.add_argument(
+        "--embeddings",
+        nargs=2,
+        metavar=("CORPUS", "QUERIES"),
         help="which files of vectors in a BEIR folder, if it has several",
-    )  # fmt: skip
+    )
     parser.add_argument("--labels", help="class of each vector: a .npy, or a line each")
     parser.add_argument("--queries", help="file of the queries' vectors")
     parser.add_argument("--qrels", help="judgments (TREC or BEIR) of queries and items")
     parser.add_argument(
-        "--ids", help="names of the items, a line each; else those in the file, or numbers"
+        "--ids",
+        help="names of the items, a line each; else those in the file, or numbers",
     )
     parser.add_argument("--query-ids", help="names of the queries, likewise")
     parser.add_argument(
-        "--unknown", choices=("error", "drop"), default="error",
+        "--unknown",
+        choices=("error", "drop"),
+        default="error",
         help="refuse or leave out judgments of queries or items that have no vector",
-    )  # fmt: skip
+    )
 
 
 def check_output(output: str | None) -> None:
@@ -59,7 +67,9 @@ def check_output(output: str | None) -> None:
     if Path(output).is_dir() or output.endswith(("/", os.sep)):
         raise ValueError(f"--output must name a file: got the folder {output}.")
     if not Path(output).parent.is_dir():
-        raise ValueError(f"the folder {Path(output).parent} does not exist: create it first.")
+        raise ValueError(
+            f"the folder {Path(output).parent} does not exist: create it first."
+        )
 
 
 def change(text: str) -> tuple[str, Any]:

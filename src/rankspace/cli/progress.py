@@ -49,7 +49,9 @@ class Progress:
         """Show which share is done."""
         if self.stream.isatty() and time.monotonic() - self._start > PATIENCE_SECONDS:
             done = round(share * WIDTH)
-            self._write(f"{self.title}: [{'#' * done}{'.' * (WIDTH - done)}] {share:4.0%}")
+            self._write(
+                f"{self.title}: [{'#' * done}{'.' * (WIDTH - done)}] {share:4.0%}"
+            )
 
     def _write(self, line: str) -> None:
         self.stream.write("\r" + line.ljust(self._shown))

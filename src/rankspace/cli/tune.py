@@ -10,24 +10,35 @@ from .cluster import add_cluster, on_cluster
 from .options import add_taught_data, add_verb, as_json, check_output
 from .progress import Progress
 
-METHODS = ("listwise", "diagonal", "frml", "mlr")  # of _candidates, which takes long to import
+METHODS = (
+    "listwise",
+    "diagonal",
+    "frml",
+    "mlr",
+)  # of _candidates, which takes long to import
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def add_tune(verbs: Any) -> None:
     """The words of ``tune``."""
     parser = add_verb(
-        verbs, tune, "learn a better metric from judgments, if there is one",
+        verbs,
+        tune,
+        "learn a better metric from judgments, if there is one",
         "Try several learned metrics on held-out queries, say what the best is worth, and write "
         "it; if nothing is better beyond chance, say so and write the identity.",
         "rankspace tune scifact --split train --output scifact.safetensors",
-    )  # fmt: skip
+    )
     add_taught_data(parser)
-    parser.add_argument("--dev", help="a split to judge by, in place of folds of the queries")
     parser.add_argument(
-        "--methods", nargs="+", metavar="METHOD",
+        "--dev", help="a split to judge by, in place of folds of the queries"
+    )
+    parser.add_argument(
+        "--methods",
+        nargs="+",
+        metavar="METHOD",
         help=f"what to try, of {', '.join(METHODS)}; by default what suits the size",
-    )  # fmt: skip
+    )
     parser.add_argument(
         "--exhaustive",
         action="store_true",
@@ -39,10 +50,16 @@ def add_tune(verbs: Any) -> None:
         action="store_true",
         help="choose by queries with new relevant items only, and try a careful map at once",
     )
-    parser.add_argument("--budget", type=seconds, help="time to take, such as 60s, 10m or 1h")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the folds and the learners")
+    parser.add_argument(
+        "--budget", type=seconds, help="time to take, such as 60s, 10m or 1h"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, help="seed of the folds and the learners"
+    )
     add_cluster(parser)
-    parser.add_argument("--report", help="also write an HTML page, with the texts of a BEIR folder")
+    parser.add_argument(
+        "--report", help="also write an HTML page, with the texts of a BEIR folder"
+    )
     parser.add_argument("--output", required=True, help="the metric file to write")
 
 
@@ -56,17 +73,28 @@ def tune(options: argparse.Namespace) -> str:
         dataset, dev = _with_dev(options)
         with on_cluster(options, progress):
             tuned = tune_metric(
-                dataset.X, dataset.relevance, queries=dataset.queries, dev=dev,
-                measure=options.measure, methods=options.methods, exhaustive=options.exhaustive,
-                generalise=options.generalise, budget=options.budget, random_state=options.seed,
+                dataset.X,
+                dataset.relevance,
+                queries=dataset.queries,
+                dev=dev,
+                measure=options.measure,
+                methods=options.methods,
+                exhaustive=options.exhaustive,
+                generalise=options.generalise,
+                budget=options.budget,
+                random_state=options.seed,
                 progress=lambda step, share: progress.say(f"{share:4.0%} {step}"),
-            )  # fmt: skip
+            )
         if options.report:
             progress.say(f"writing {options.report}")
             tuned.report.write_page(
-                options.report, title=f"rankspace tune: {dataset.name}", texts=dataset.texts,
-                query_texts=dataset.query_texts if dataset.has_queries else dataset.texts,
-            )  # fmt: skip
+                options.report,
+                title=f"rankspace tune: {dataset.name}",
+                texts=dataset.texts,
+                query_texts=dataset.query_texts
+                if dataset.has_queries
+                else dataset.texts,
+            )
     tuned.metric.save(options.output)
     written = [options.output, *([options.report] if options.report else [])]
     if options.json:
@@ -79,7 +107,9 @@ def seconds(text: str) -> float:
     """A time such as ``90``, ``60s`` or ``10m``."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", text)
     if match is None:
-        raise argparse.ArgumentTypeError(f"must be a time such as 60s, 10m or 1h: got {text!r}")
+        raise argparse.ArgumentTypeError(
+            f"must be a time such as 60s, 10m or 1h: got {text!r}"
+        )
     return float(match[1]) * UNITS[match[2] or "s"]
 
 
@@ -91,7 +121,9 @@ def _with_dev(options: argparse.Namespace) -> tuple[Any, Any]:
 
     if options.dev is None:
         return taught_by(options), None
-    dataset = _open(options.data, None, embeddings=options.embeddings, unknown=options.unknown)
+    dataset = _open(
+        options.data, None, embeddings=options.embeddings, unknown=options.unknown
+    )
     for name in (options.split, options.dev):
         if name is not None and name not in dataset.splits:
             splits = ", ".join(dataset.splits) or "none"

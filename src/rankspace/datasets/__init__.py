@@ -5,9 +5,20 @@ files in the formats of the field, ``make_`` draws synthetic ones. All but runs 
 """
 
 from ._beir import read_beir
-from ._bundled import load_balance_scale, load_digits, load_scifact_sample, load_wdbc, load_wine
+from ._bundled import (
+    load_balance_scale,
+    load_digits,
+    load_scifact_sample,
+    load_wdbc,
+    load_wine,
+)
 from ._dataset import Dataset
-from ._fetch_lists import fetch_lightgbm_example, fetch_mq2008, fetch_mslr_sample, fetch_ohsumed
+from ._fetch_lists import (
+    fetch_lightgbm_example,
+    fetch_mq2008,
+    fetch_mslr_sample,
+    fetch_ohsumed,
+)
 from ._fetch_pairs import fetch_cal500, fetch_speed_dating
 from ._fetch_retrieval import fetch_cranfield, fetch_nfcorpus, fetch_npl, fetch_scifact
 from ._fetch_tables import (

@@ -76,19 +76,26 @@ def read_beir(
         _by_query(judgments), query_ids=query_ids, item_ids=item_ids, unknown=unknown
     )
     return Dataset(
-        name or folder.resolve().name, X, relevance,
+        name or folder.resolve().name,
+        X,
+        relevance,
         queries=None if queries is None else queries[kept],
-        texts=texts, query_texts=[query_texts[i] for i in kept],
-        splits=_query_numbers(judgments, query_ids) if (folder / "qrels").is_dir() else {},
+        texts=texts,
+        query_texts=[query_texts[i] for i in kept],
+        splits=_query_numbers(judgments, query_ids)
+        if (folder / "qrels").is_dir()
+        else {},
         description="Documents and queries in the layout of BEIR.",
-    )  # fmt: skip
+    )
 
 
 def _one_of(folder: Path, stem: str) -> Path:
     names = (f"{stem}.jsonl", f"{stem}.jsonl.gz")
     found = [folder / name for name in names if (folder / name).exists()]
     if not found:
-        raise FileNotFoundError(f"{folder} must hold {names[0]} or {names[1]}: got neither.")
+        raise FileNotFoundError(
+            f"{folder} must hold {names[0]} or {names[1]}: got neither."
+        )
     return found[0]
 
 
@@ -101,7 +108,9 @@ def _read_records(path: Path) -> tuple[list[str], list[str]]:
         except json.JSONDecodeError as error:
             raise malformed(path, number, f"must be a JSON object: {error}") from None
         if not isinstance(record, dict) or not {"_id", "text"} <= record.keys():
-            raise malformed(path, number, f"must be an object with _id and text: got {line[:60]!r}")
+            raise malformed(
+                path, number, f"must be an object with _id and text: got {line[:60]!r}"
+            )
         ids.append(str(record["_id"]))
         texts.append(f"{record.get('title') or ''} {record['text']}".strip())
     if not ids:
@@ -117,10 +126,14 @@ def _read_splits(folder: Path, split: str | None) -> dict[str, list[Judgment]]:
         if not files and (folder / name).exists():
             files = {"all": folder / name}
     if not files:
-        raise FileNotFoundError(f"{folder} must hold qrels/<split>.tsv or qrels.tsv: got neither.")
+        raise FileNotFoundError(
+            f"{folder} must hold qrels/<split>.tsv or qrels.tsv: got neither."
+        )
     if split is not None and split not in files:
         raise ValueError(f"split must be one of {', '.join(files)}: got {split!r}.")
-    return {name: read_qrels(path) for name, path in files.items() if split in (None, name)}
+    return {
+        name: read_qrels(path) for name, path in files.items() if split in (None, name)
+    }
 
 
 def _by_query(judgments: dict[str, list[Judgment]]) -> dict[str, dict[str, float]]:
@@ -146,7 +159,9 @@ def _query_numbers(
     return splits
 
 
-def _read_embeddings(folder: Path, chosen: Any, n_texts: int, n_queries: int) -> tuple[Any, Any]:
+def _read_embeddings(
+    folder: Path, chosen: Any, n_texts: int, n_queries: int
+) -> tuple[Any, Any]:
     if chosen is False:
         return None, None
     if chosen is None:

@@ -29,7 +29,9 @@ def load_wine() -> Dataset:
     """
     from sklearn.datasets import load_wine as load
 
-    return _from_bunch("wine", load(), "Wine recognition (UCI): 13 chemical measurements.")
+    return _from_bunch(
+        "wine", load(), "Wine recognition (UCI): 13 chemical measurements."
+    )
 
 
 def load_wdbc() -> Dataset:
@@ -67,7 +69,9 @@ def load_digits() -> Dataset:
     """
     from sklearn.datasets import load_digits as load
 
-    return _from_bunch("digits", load(), "Handwritten digits (UCI): grey values 0 to 16.")
+    return _from_bunch(
+        "digits", load(), "Handwritten digits (UCI): grey values 0 to 16."
+    )
 
 
 def load_balance_scale() -> Dataset:
@@ -92,9 +96,12 @@ def load_balance_scale() -> Dataset:
     pull = np.sign(X[:, 0] * X[:, 1] - X[:, 2] * X[:, 3]).astype(int)
     names = ["left weight", "left distance", "right weight", "right distance"]
     return labelled(
-        "balance_scale", X, np.array(["B", "L", "R"])[pull],
-        feature_names=names, description="Balance scale (UCI), computed from its rule.",
-    )  # fmt: skip
+        "balance_scale",
+        X,
+        np.array(["B", "L", "R"])[pull],
+        feature_names=names,
+        description="Balance scale (UCI), computed from its rule.",
+    )
 
 
 def load_scifact_sample() -> Dataset:
@@ -117,9 +124,11 @@ def load_scifact_sample() -> Dataset:
     folder = Path(__file__).with_name("scifact_sample")
     rounded = read_beir(folder, name="scifact_sample")
     return replace(
-        rounded, X=_unit(rounded.X), queries=_unit(rounded.queries),
+        rounded,
+        X=_unit(rounded.X),
+        queries=_unit(rounded.queries),
         description="A sample of SciFact: claims, titles of abstracts, MiniLM embeddings.",
-    )  # fmt: skip
+    )
 
 
 def _unit(rounded: np.ndarray) -> np.ndarray:
@@ -129,6 +138,9 @@ def _unit(rounded: np.ndarray) -> np.ndarray:
 
 def _from_bunch(name: str, bunch: Any, description: str) -> Dataset:
     return labelled(
-        name, bunch.data, bunch.target,
-        feature_names=[str(f) for f in bunch.feature_names], description=description,
-    )  # fmt: skip
+        name,
+        bunch.data,
+        bunch.target,
+        feature_names=[str(f) for f in bunch.feature_names],
+        description=description,
+    )

@@ -21,7 +21,9 @@ def class_counts(labels: np.ndarray) -> list[int]:
     return np.unique(labels, return_counts=True)[1].tolist()
 
 
-def check_lists(name: str, X: np.ndarray, qid: Any, shape: tuple[int, int], n: int) -> None:
+def check_lists(
+    name: str, X: np.ndarray, qid: Any, shape: tuple[int, int], n: int
+) -> None:
     """Check rows, columns and number of queries of candidate lists."""
     check_equal(name, "rows and columns", shape, X.shape)
     check_equal(name, "number of queries", n, np.unique(qid).size)

@@ -82,8 +82,13 @@ class Dataset:
         """
         rows = self._rows_of(which)
         if self.has_queries:
-            taken = {name: _take(getattr(self, name), rows) for name in ("queries", "query_texts")}
-            relevance = None if self.relevance is None else self.relevance.take_queries(rows)
+            taken = {
+                name: _take(getattr(self, name), rows)
+                for name in ("queries", "query_texts")
+            }
+            relevance = (
+                None if self.relevance is None else self.relevance.take_queries(rows)
+            )
         else:
             names = ("X", "labels", "qid", "grades", "texts")
             taken = {name: _take(getattr(self, name), rows) for name in names}
@@ -110,13 +115,18 @@ class Dataset:
                 f"The splits are {', '.join(self.splits) or 'none'}."
             )
         if "S1" not in self.splits:
-            return {role: self.splits[f"fold{number}.{role}"] for role in ("train", "vali", "test")}
+            return {
+                role: self.splits[f"fold{number}.{role}"]
+                for role in ("train", "vali", "test")
+            }
         parts = [self.splits[f"S{(number - 1 + shift) % 5 + 1}"] for shift in range(5)]
         return {"train": np.concatenate(parts[:3]), "vali": parts[3], "test": parts[4]}
 
     @property
     def _n_folds(self) -> int:
-        return sum(bool(re.fullmatch(r"S\d|fold\d\.test", name)) for name in self.splits)
+        return sum(
+            bool(re.fullmatch(r"S\d|fold\d\.test", name)) for name in self.splits
+        )
 
     def _rows_of(self, which: Any) -> np.ndarray:
         if not isinstance(which, str):

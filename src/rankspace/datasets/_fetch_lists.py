@@ -41,7 +41,9 @@ def fetch_mq2008() -> Dataset:
     return dataset
 
 
-def fetch_ohsumed(version: Literal["query-level-norm", "minimum"] = "query-level-norm") -> Dataset:
+def fetch_ohsumed(
+    version: Literal["query-level-norm", "minimum"] = "query-level-norm",
+) -> Dataset:
     """OHSUMED (LETOR 3.0): 16140 documents of 106 queries, 45 features, grades 0 to 2.
 
     Looked for in the data folder (``RANKSPACE_DATA``).
@@ -64,7 +66,9 @@ def fetch_ohsumed(version: Literal["query-level-norm", "minimum"] = "query-level
     Dataset('ohsumed', 16140 items x 45 features, 106 queries)
     """
     if version not in OHSUMED_FOLDERS:
-        raise ValueError(f"version must be one of {', '.join(OHSUMED_FOLDERS)}: got {version!r}.")
+        raise ValueError(
+            f"version must be one of {', '.join(OHSUMED_FOLDERS)}: got {version!r}."
+        )
     dataset = _fetch_parts("ohsumed", OHSUMED_FOLDERS[version], f"OHSUMED, {version}.")
     check_lists("ohsumed", dataset.X, dataset.qid, (16140, 45), 106)
     return dataset
@@ -98,9 +102,14 @@ def fetch_mslr_sample() -> Dataset:
         kept.append(Rows(rows.X[fresh], rows.grades[fresh], rows.qid[fresh], None))
     check_equal("mslr_sample", "number of queries", 165, len(seen))
     sizes = [rows.qid.size for rows in kept]
-    splits = consecutive({"train": sum(sizes[:3]), "vali": sizes[3], "test": sum(sizes[4:])})
+    splits = consecutive(
+        {"train": sum(sizes[:3]), "vali": sizes[3], "test": sum(sizes[4:])}
+    )
     return candidate_lists(
-        "mslr_sample", _stack(kept), splits=splits, description="Queries of MSLR-WEB10K and 30K."
+        "mslr_sample",
+        _stack(kept),
+        splits=splits,
+        description="Queries of MSLR-WEB10K and 30K.",
     )
 
 
@@ -132,13 +141,18 @@ def fetch_lightgbm_example() -> Dataset:
     counts = np.concatenate(sizes)
     stacked = _stack(parts)._replace(qid=np.repeat(np.arange(counts.size), counts))
     return candidate_lists(
-        "lightgbm_example", stacked, splits=consecutive(rows), description="LightGBM's example."
+        "lightgbm_example",
+        stacked,
+        splits=consecutive(rows),
+        description="LightGBM's example.",
     )
 
 
 def _fetch_parts(name: str, containing: str, description: str) -> Dataset:
     files = [read_rows(path, comments=True) for path in files_of(name, containing)]
-    splits = consecutive(dict(zip(PARTS, (rows.qid.size for rows in files), strict=True)))
+    splits = consecutive(
+        dict(zip(PARTS, (rows.qid.size for rows in files), strict=True))
+    )
     return candidate_lists(name, _stack(files), splits=splits, description=description)
 
 

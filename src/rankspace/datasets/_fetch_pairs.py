@@ -17,16 +17,38 @@ N_TAGS = 174
 N_CLOSE, N_RELEVANT = 10, 25
 
 INTERESTS = (
-    "sports", "tvsports", "exercise", "dining", "museums", "art", "hiking", "gaming", "clubbing",
-    "reading", "tv", "theater", "movies", "concerts", "music", "shopping", "yoga",
-)  # fmt: skip
+    "sports",
+    "tvsports",
+    "exercise",
+    "dining",
+    "museums",
+    "art",
+    "hiking",
+    "gaming",
+    "clubbing",
+    "reading",
+    "tv",
+    "theater",
+    "movies",
+    "concerts",
+    "music",
+    "shopping",
+    "yoga",
+)
 QUALITIES = ("attr", "sinc", "intel", "fun", "amb", "shar")
 PERSON_COLUMNS = [
-    "gender", "age", "imprace", "imprelig", "date", "go_out", *INTERESTS, "exphappy",
+    "gender",
+    "age",
+    "imprace",
+    "imprelig",
+    "date",
+    "go_out",
+    *INTERESTS,
+    "exphappy",
     *(f"{quality}1_1" for quality in QUALITIES),
     *(f"{quality}2_1" for quality in QUALITIES),
     *(f"{quality}3_1" for quality in QUALITIES[:5]),
-]  # fmt: skip
+]
 
 
 def fetch_cal500() -> Dataset:
@@ -47,15 +69,20 @@ def fetch_cal500() -> Dataset:
     >>> fetch_cal500()  # doctest: +SKIP
     Dataset('cal500', 502 items x 68 features, 502 queries)
     """
-    lines = gzip.decompress(files_of("cal500")[0].read_bytes()).decode("utf-8").splitlines()
+    lines = (
+        gzip.decompress(files_of("cal500")[0].read_bytes()).decode("utf-8").splitlines()
+    )
     names = [line.split()[1] for line in lines if line.upper().startswith("@ATTRIBUTE")]
     start = next(i for i, line in enumerate(lines) if line.upper().startswith("@DATA"))
     table = np.loadtxt(lines[start + 1 :], delimiter=",", comments="%")
     check_equal("cal500", "rows and columns", (502, N_TAGS + 68), table.shape)
     return Dataset(
-        "cal500", np.ascontiguousarray(table[:, N_TAGS:]), _tag_relevance(table[:, :N_TAGS]),
-        feature_names=names[N_TAGS:], description="CAL500 (MULAN): audio features of songs.",
-    )  # fmt: skip
+        "cal500",
+        np.ascontiguousarray(table[:, N_TAGS:]),
+        _tag_relevance(table[:, :N_TAGS]),
+        feature_names=names[N_TAGS:],
+        description="CAL500 (MULAN): audio features of songs.",
+    )
 
 
 def _tag_relevance(tags: np.ndarray) -> Relevance:
@@ -65,7 +92,9 @@ def _tag_relevance(tags: np.ndarray) -> Relevance:
     np.fill_diagonal(cosines, -np.inf)
     nearest = np.argsort(-cosines, axis=1, kind="stable")[:, :N_RELEVANT]
     grades = [2.0] * N_CLOSE + [1.0] * (N_RELEVANT - N_CLOSE)
-    return Relevance.from_lists([dict(zip(row, grades, strict=True)) for row in nearest.tolist()])
+    return Relevance.from_lists(
+        [dict(zip(row, grades, strict=True)) for row in nearest.tolist()]
+    )
 
 
 def fetch_speed_dating() -> Dataset:
@@ -103,15 +132,22 @@ def fetch_speed_dating() -> Dataset:
     check_equal("speed_dating", "number of judged pairs", 8368, len(meetings))
     waves = np.array([int(row["wave"]) for row in persons.values()])
     return Dataset(
-        "speed_dating", _person_features(list(persons.values())), _matches(meetings, number),
-        splits={f"wave{wave}": np.flatnonzero(waves == wave) for wave in np.unique(waves).tolist()},
+        "speed_dating",
+        _person_features(list(persons.values())),
+        _matches(meetings, number),
+        splits={
+            f"wave{wave}": np.flatnonzero(waves == wave)
+            for wave in np.unique(waves).tolist()
+        },
         feature_names=list(PERSON_COLUMNS),
         description="Speed dating: answers before the event, mutual yes as relevance.",
-    )  # fmt: skip
+    )
 
 
 def _person_features(persons: list[dict[str, str]]) -> np.ndarray:
-    table = np.array([[float(row[c] or "nan") for c in PERSON_COLUMNS] for row in persons])
+    table = np.array(
+        [[float(row[c] or "nan") for c in PERSON_COLUMNS] for row in persons]
+    )
     return np.where(np.isnan(table), np.nanmedian(table, axis=0), table)
 
 

@@ -98,5 +98,7 @@ def _fetch(name: str) -> Dataset:
     n_texts, n_queries = _SIZES[name]
     check_equal(name, "shape of the vectors", (n_texts, 384), dataset.X.shape)
     sizes = {split: rows.size for split, rows in dataset.splits.items()}
-    check_equal(name, "number of queries", n_queries, sizes or {"all": len(dataset.queries)})
+    check_equal(
+        name, "number of queries", n_queries, sizes or {"all": len(dataset.queries)}
+    )
     return dataset

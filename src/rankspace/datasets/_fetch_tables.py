@@ -192,13 +192,18 @@ def fetch_imagenet_frml() -> Dataset:
     }
     order = np.argsort(np.concatenate([splits[f"fold1.{role}"] for role in roles]))
     X = np.hstack([folds[0][name] for name in ("Ktrain", "Kval", "Ktest")]).T[order]
-    labels = np.vstack([folds[0][name] for name in ("Ytrain", "Yval", "Ytest")])[order, 0]
+    labels = np.vstack([folds[0][name] for name in ("Ytrain", "Yval", "Ytest")])[
+        order, 0
+    ]
     check_equal("imagenet_frml", "rows and columns", (300, 1000), X.shape)
     check_equal("imagenet_frml", "class counts", [100, 100, 100], class_counts(labels))
     return labelled(
-        "imagenet_frml", X, labels.astype(np.int64), splits=splits,
+        "imagenet_frml",
+        X,
+        labels.astype(np.int64),
+        splits=splits,
         description="ImageNet subset of the FRML authors: bags of visual words.",
-    )  # fmt: skip
+    )
 
 
 def _fetch(name: str) -> Dataset:
@@ -208,7 +213,9 @@ def _fetch(name: str) -> Dataset:
     else:
         X, labels = download(name, recipe.fetch)
     sizes = {part: sum(counts) for part, counts in recipe.counts.items()}
-    check_equal(name, "rows and columns", (sum(sizes.values()), recipe.n_features), X.shape)
+    check_equal(
+        name, "rows and columns", (sum(sizes.values()), recipe.n_features), X.shape
+    )
     totals = np.sum(list(recipe.counts.values()), axis=0).tolist()
     check_equal(name, "class counts", totals, class_counts(labels))
     splits = consecutive(sizes) if len(sizes) > 1 else {}
@@ -259,7 +266,9 @@ def _read_mat(paths: list[Path]) -> Table:
     return table["fea"].astype(np.float64), table["gnd"].ravel().astype(np.int64)
 
 
-def _openml(data_id: int, shift: int = 0, dtype: type = np.float64) -> Callable[[Path], Table]:
+def _openml(
+    data_id: int, shift: int = 0, dtype: type = np.float64
+) -> Callable[[Path], Table]:
     """A download of whole-numbered classes, the numbers moved by `shift`."""
 
     def fetch(home: Path) -> Table:
@@ -274,7 +283,12 @@ def _openml_table(data_id: int, home: Path) -> Table:
 
     parser = "pandas" if find_spec("pandas") else "liac-arff"
     bunch = fetch_openml(
-        data_id=data_id, data_home=home, as_frame=False, n_retries=1, delay=0.1, parser=parser
+        data_id=data_id,
+        data_home=home,
+        as_frame=False,
+        n_retries=1,
+        delay=0.1,
+        parser=parser,
     )
     return bunch.data, bunch.target.astype(str)
 
@@ -288,38 +302,80 @@ def _sklearn_covertype(home: Path) -> Table:
 
 _RECIPES = {
     "ionosphere": _Recipe(
-        _read_ionosphere, 34, {"all": [126, 225]}, "Ionosphere (UCI): radar returns.",
+        _read_ionosphere,
+        34,
+        {"all": [126, 225]},
+        "Ionosphere (UCI): radar returns.",
         lambda home: _openml_table(59, home),
     ),
     "isolet": _Recipe(
-        _read_isolet, 617,
+        _read_isolet,
+        617,
         {"train": [240] * 5 + [238] + [240] * 20, "test": [60] * 12 + [59] + [60] * 13},
-        "ISOLET (UCI): spoken letters.", _openml(300),
+        "ISOLET (UCI): spoken letters.",
+        _openml(300),
     ),
     "covertype": _Recipe(
-        _read_covertype, 54, {"all": [211840, 283301, 35754, 2747, 9493, 17367, 20510]},
-        "Covertype (UCI): forest cover from cartographic variables.", _sklearn_covertype,
+        _read_covertype,
+        54,
+        {"all": [211840, 283301, 35754, 2747, 9493, 17367, 20510]},
+        "Covertype (UCI): forest cover from cartographic variables.",
+        _sklearn_covertype,
     ),
     "mnist": _Recipe(
-        _read_mnist, 784,
-        {"train": [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949],
-         "test": [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]},
-        "MNIST: handwritten digits, grey values 0 to 255.", _openml(554, dtype=np.float32),
+        _read_mnist,
+        784,
+        {
+            "train": [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949],
+            "test": [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009],
+        },
+        "MNIST: handwritten digits, grey values 0 to 255.",
+        _openml(554, dtype=np.float32),
     ),
     "usps": _Recipe(
-        _read_usps, 256,
-        {"train": [1194, 1005, 731, 658, 652, 556, 664, 645, 542, 644],
-         "test": [359, 264, 198, 166, 200, 160, 170, 147, 166, 177]},
+        _read_usps,
+        256,
+        {
+            "train": [1194, 1005, 731, 658, 652, 556, 664, 645, 542, 644],
+            "test": [359, 264, 198, 166, 200, 160, 170, 147, 166, 177],
+        },
         "USPS: digits of postal codes, grey values -1 to 1.",
         # OpenML numbers the digits 0 to 9 from 1 to 10.
         _openml(41082, shift=-1),
     ),
     "umist": _Recipe(
-        _read_mat, 1024,
-        {"all": [38, 35, 26, 24, 26, 23, 19, 22, 20, 32, 34, 34, 26, 30, 19, 26, 26, 33, 48, 34]},
+        _read_mat,
+        1024,
+        {
+            "all": [
+                38,
+                35,
+                26,
+                24,
+                26,
+                23,
+                19,
+                22,
+                20,
+                32,
+                34,
+                34,
+                26,
+                30,
+                19,
+                26,
+                26,
+                33,
+                48,
+                34,
+            ]
+        },
         "UMIST: faces of 32 x 32 pixels, from profile to front.",
     ),
     "binary_alphadigits": _Recipe(
-        _read_mat, 320, {"all": [39] * 36}, "Binary Alphadigits: 0 to 9 and A to Z.",
+        _read_mat,
+        320,
+        {"all": [39] * 36},
+        "Binary Alphadigits: 0 to 9 and A to Z.",
     ),
-}  # fmt: skip
+}

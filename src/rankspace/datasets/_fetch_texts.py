@@ -47,10 +47,14 @@ def fetch_twenty_newsgroups(*, vectors: bool = True) -> Dataset:
         parts = _read_newsgroups(files_of("twenty_newsgroups")[0])
     else:
         parts = download("twenty_newsgroups", _sklearn_newsgroups)
-    return _labelled_texts("twenty_newsgroups", parts, {"train": 11314, "test": 7532}, vectors)
+    return _labelled_texts(
+        "twenty_newsgroups", parts, {"train": 11314, "test": 7532}, vectors
+    )
 
 
-def fetch_reuters(version: Literal["r8", "modapte"] = "r8", *, vectors: bool = True) -> Dataset:
+def fetch_reuters(
+    version: Literal["r8", "modapte"] = "r8", *, vectors: bool = True
+) -> Dataset:
     """Reuters-21578: news wires of 1987.
 
     Looked for in the data folder (``RANKSPACE_DATA``).
@@ -78,7 +82,9 @@ def fetch_reuters(version: Literal["r8", "modapte"] = "r8", *, vectors: bool = T
     """
     if version == "r8":
         parts = [_read_tabbed(path) for path in files_of("reuters", "r8-")]
-        return _labelled_texts("reuters-r8", parts, {"train": 5485, "test": 2189}, vectors)
+        return _labelled_texts(
+            "reuters-r8", parts, {"train": 5485, "test": 2189}, vectors
+        )
     if version != "modapte":
         raise ValueError(f"version must be 'r8' or 'modapte': got {version!r}.")
     train, test = _read_modapte(files_of("reuters", ".tar.gz")[0])
@@ -114,7 +120,9 @@ def fetch_webkb(*, vectors: bool = True) -> Dataset:
     return _labelled_texts("webkb", parts, {"train": 2803, "test": 1396}, vectors)
 
 
-def _labelled_texts(name: str, parts: list[Part], sizes: dict[str, int], vectors: bool) -> Dataset:
+def _labelled_texts(
+    name: str, parts: list[Part], sizes: dict[str, int], vectors: bool
+) -> Dataset:
     labels = np.array([label for _, labels in parts for label in labels])
     relevance = Relevance.from_labels(labels)
     return _texts(name, parts, sizes, vectors, relevance=relevance, labels=labels)
@@ -128,9 +136,14 @@ def _texts(
     texts = [text for texts, _ in parts for text in texts]
     X, words = _tfidf(texts, sizes["train"]) if vectors else (None, None)
     return Dataset(
-        name, X, texts=texts, feature_names=words, splits=consecutive(sizes),
-        description=f"{name}: texts, X is their tf-idf.", **fields,
-    )  # fmt: skip
+        name,
+        X,
+        texts=texts,
+        feature_names=words,
+        splits=consecutive(sizes),
+        description=f"{name}: texts, X is their tf-idf.",
+        **fields,
+    )
 
 
 def _tfidf(texts: list[str], n_train: int) -> tuple[Any, list[str]]:
@@ -147,7 +160,9 @@ def _read_tabbed(path: Path) -> Part:
     for number, line in read_lines(path):
         label, _, text = line.partition("\t")
         if " " in label:
-            raise malformed(path, number, f"must be a label, a tab and a text: got {line[:40]!r}")
+            raise malformed(
+                path, number, f"must be a label, a tab and a text: got {line[:40]!r}"
+            )
         labels.append(label)
         texts.append(text)
     return texts, labels
@@ -155,17 +170,22 @@ def _read_tabbed(path: Path) -> Part:
 
 def _read_newsgroups(path: Path) -> list[Part]:
     """Read <part>/<group>/<number> out of the archive, ordered by these names."""
-    found: dict[str, dict[str, str]] = {"20news-bydate-train": {}, "20news-bydate-test": {}}
+    found: dict[str, dict[str, str]] = {
+        "20news-bydate-train": {},
+        "20news-bydate-test": {},
+    }
     with tarfile.open(path) as archive:
         for member in archive:
             if stream := archive.extractfile(member):
                 part, _, place = member.name.partition("/")
                 found[part][place] = stream.read().decode("latin-1")
     return [
-        ([messages[place] for place in sorted(messages)],
-         [place.split("/")[0] for place in sorted(messages)])
+        (
+            [messages[place] for place in sorted(messages)],
+            [place.split("/")[0] for place in sorted(messages)],
+        )
         for messages in found.values()
-    ]  # fmt: skip
+    ]
 
 
 def _sklearn_newsgroups(home: Path) -> list[Part]:
@@ -183,7 +203,9 @@ def _read_modapte(path: Path) -> list[Part]:
         for name in sorted(n for n in archive.getnames() if n.endswith(".sgm")):
             stream = archive.extractfile(name)
             text = stream.read().decode("latin-1") if stream else ""
-            for head, body in re.findall(r"<REUTERS ([^>]*)>(.*?)</REUTERS>", text, re.DOTALL):
+            for head, body in re.findall(
+                r"<REUTERS ([^>]*)>(.*?)</REUTERS>", text, re.DOTALL
+            ):
                 split = re.search(r'LEWISSPLIT="(TRAIN|TEST)"', head)
                 if split and 'TOPICS="YES"' in head:
                     parts[split[1]][0].append(_wire_text(body))
@@ -195,7 +217,11 @@ def _wire_text(body: str) -> str:
     """Title and body of a wire; some wires have neither mark, but plain text."""
     marked = re.findall(r"<(?:TITLE|BODY)>(.*?)</(?:TITLE|BODY)>", body, re.DOTALL)
     if not marked:
-        marked = [re.sub(r"<[^>]*>", " ", "".join(re.findall(r"<TEXT.*</TEXT>", body, re.DOTALL)))]
+        marked = [
+            re.sub(
+                r"<[^>]*>", " ", "".join(re.findall(r"<TEXT.*</TEXT>", body, re.DOTALL))
+            )
+        ]
     return html.unescape("\n".join(marked)).strip("\x02\x03 \n")
 
 

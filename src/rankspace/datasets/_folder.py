@@ -43,7 +43,9 @@ def files_of(name: str, containing: str = "") -> list[Path]:
     """
     if _missing(name, containing):
         raise not_found(name, containing)
-    return [data_folder() / file for file in CATALOGUE[name].files if containing in file]
+    return [
+        data_folder() / file for file in CATALOGUE[name].files if containing in file
+    ]
 
 
 def not_found(name: str, containing: str = "", cause: str = "") -> FileNotFoundError:

@@ -88,15 +88,27 @@ def read_letor(
     >>> dataset.grades, dataset.qid
     (array([2., 0.]), array([7, 7]))
     """
-    rows = read_rows(path, n_features=n_features, dtype=dtype, comments=comments, n_jobs=n_jobs)
-    return candidate_lists(Path(path).name, rows, description=f"Candidate lists of {path}.")
+    rows = read_rows(
+        path, n_features=n_features, dtype=dtype, comments=comments, n_jobs=n_jobs
+    )
+    return candidate_lists(
+        Path(path).name, rows, description=f"Candidate lists of {path}."
+    )
 
 
 def candidate_lists(name: str, rows: Rows, **fields: Any) -> Dataset:
     """A data set of candidate lists, the documents named where that is possible."""
-    relevance = Relevance.from_groups(rows.grades, rows.qid, item_ids=_document_ids(rows.comments))
+    relevance = Relevance.from_groups(
+        rows.grades, rows.qid, item_ids=_document_ids(rows.comments)
+    )
     return Dataset(
-        name, rows.X, relevance, qid=rows.qid, grades=rows.grades, texts=rows.comments, **fields
+        name,
+        rows.X,
+        relevance,
+        qid=rows.qid,
+        grades=rows.grades,
+        texts=rows.comments,
+        **fields,
     )
 
 
@@ -174,9 +186,13 @@ class _Parser:
     """Parse blocks of one file, several at a time."""
 
     def __init__(
-        self, path: PathLike, n_features: int | None, dtype: np.dtype, comments: bool,
+        self,
+        path: PathLike,
+        n_features: int | None,
+        dtype: np.dtype,
+        comments: bool,
         with_qid: bool,
-    ) -> None:  # fmt: skip
+    ) -> None:
         from .._engine.kernels import letor
 
         self.kernels = letor
@@ -199,7 +215,10 @@ class _Parser:
         text = np.frombuffer(block.text, dtype=np.uint8)
         while True:
             X = _zeros(block.n_lines, width, self.dtype)
-            grades, qid = np.zeros(block.n_lines), np.zeros(block.n_lines, dtype=np.int64)
+            grades, qid = (
+                np.zeros(block.n_lines),
+                np.zeros(block.n_lines, dtype=np.int64),
+            )
             spans = np.zeros((block.n_lines, 2), dtype=np.int64)
             hard = np.empty((capacity, 4), dtype=np.int64)
             status, n_rows, n_lines, at, seen, n_hard = self.kernels.read_block(
@@ -244,9 +263,13 @@ class _Parser:
         }[status]
         way_out = ""
         if status == kernels.TOO_WIDE:
-            way_out = ". Pass a larger n_features" + ("" if self.n_features else " to allow it")
+            way_out = ". Pass a larger n_features" + (
+                "" if self.n_features else " to allow it"
+            )
         got = repr(word.decode("utf-8", "replace")) if word else "the end of the line"
-        return malformed(self.path, block.first_line + n_lines - 1, f"{what}: got {got}{way_out}")
+        return malformed(
+            self.path, block.first_line + n_lines - 1, f"{what}: got {got}{way_out}"
+        )
 
 
 def _zeros(n_rows: int, n_columns: int, dtype: np.dtype) -> np.ndarray:
@@ -257,7 +280,10 @@ def _zeros(n_rows: int, n_columns: int, dtype: np.dtype) -> np.ndarray:
 
 
 def _comments(text: bytes, spans: np.ndarray) -> list[str]:
-    return [text[start:end].decode("utf-8", "replace").strip() for start, end in spans.tolist()]
+    return [
+        text[start:end].decode("utf-8", "replace").strip()
+        for start, end in spans.tolist()
+    ]
 
 
 def _document_ids(comments: list[str] | None) -> list[str] | None:

@@ -59,9 +59,12 @@ def make_mlr_toy(
     heights = labels + spread * rng.standard_normal(n_samples)
     X = np.column_stack([noise * rng.standard_normal(n_samples), heights])
     return labelled(
-        "mlr-toy", X, labels, feature_names=["noise", "signal"],
+        "mlr-toy",
+        X,
+        labels,
+        feature_names=["noise", "signal"],
         description="The class depends on the second column, the first is large noise.",
-    )  # fmt: skip
+    )
 
 
 def make_gaussian_mixture(
@@ -126,10 +129,14 @@ def make_gaussian_mixture(
     labels = center % n_classes
     qid = np.sort(np.arange(n_samples) % n_queries)
     return Dataset(
-        "gaussian-mixture", X, Relevance.from_groups(labels, qid), labels=labels, qid=qid,
+        "gaussian-mixture",
+        X,
+        Relevance.from_groups(labels, qid),
+        labels=labels,
+        qid=qid,
         grades=labels.astype(np.float64),
         description="Gaussian mixture; the grade is the number of the class.",
-    )  # fmt: skip
+    )
 
 
 def make_matching(
@@ -196,19 +203,25 @@ def make_matching(
         _check_count("n_queries", n_queries, 1)
         queries = np.sort(rng.permutation(n_users)[:n_queries])
     shown = _draw_others(queries, n_users, MOST_SHOWN, rng)
-    gaps = np.stack([((hidden[queries] - hidden[row]) ** 2).sum(axis=1) for row in shown.T], axis=1)
+    gaps = np.stack(
+        [((hidden[queries] - hidden[row]) ** 2).sum(axis=1) for row in shown.T], axis=1
+    )
     gaps += noise * gaps.std() * rng.standard_normal(gaps.shape)
     shown = np.take_along_axis(shown, np.argsort(gaps, axis=1, kind="stable"), axis=1)
     return Dataset(
-        "matching", X, _match_relevance(shown, queries, n_users, rng),
+        "matching",
+        X,
+        _match_relevance(shown, queries, n_users, rng),
         description="Users and the outcomes of a few meetings each; others never met.",
-    )  # fmt: skip
+    )
 
 
 def _check_map(hidden_map: Any, n_features: int) -> np.ndarray:
     found = np.asarray(hidden_map, dtype=float)
     if found.ndim != 2 or len(found) != n_features:
-        raise ValueError(f"hidden_map must have {n_features} rows: got shape {found.shape}.")
+        raise ValueError(
+            f"hidden_map must have {n_features} rows: got shape {found.shape}."
+        )
     return found
 
 
@@ -216,7 +229,9 @@ MOST_MATCHES, MOST_OTHERS = 4, 12
 MOST_SHOWN = MOST_MATCHES + MOST_OTHERS
 
 
-def _draw_others(users: np.ndarray, n: int, k: int, rng: np.random.Generator) -> np.ndarray:
+def _draw_others(
+    users: np.ndarray, n: int, k: int, rng: np.random.Generator
+) -> np.ndarray:
     """Draw k distinct others of n for some users; rows with a repeat are drawn again."""
     drawn = np.empty((users.size, k), dtype=np.int64)
     open_rows = np.arange(users.size)
@@ -238,13 +253,21 @@ def _match_relevance(
     column = np.arange(MOST_SHOWN)
     met = (column < n_matches) | (column >= MOST_SHOWN - n_others)
     order = np.argsort(np.where(met, shown, n_users), axis=1, kind="stable")
-    matched = np.take_along_axis(np.broadcast_to(column < n_matches, shown.shape), order, axis=1)
+    matched = np.take_along_axis(
+        np.broadcast_to(column < n_matches, shown.shape), order, axis=1
+    )
     met, shown = (np.take_along_axis(values, order, axis=1) for values in (met, shown))
     indptr = np.concatenate(([0], np.cumsum(met.sum(axis=1))))
     return Relevance(
-        n_users, np.arange(n), indptr, shown[met], matched[met], users, "unjudged",
+        n_users,
+        np.arange(n),
+        indptr,
+        shown[met],
+        matched[met],
+        users,
+        "unjudged",
         unjudged="ignore",
-    )  # fmt: skip
+    )
 
 
 def _check_count(name: str, value: int, least: int) -> None:

@@ -44,14 +44,18 @@ def read_trec_run(path: PathLike) -> Ranking:
         entries = lists.setdefault(query, {})
         code = items.setdefault(item, len(items))
         if code in entries:
-            raise malformed(path, number, f"must not list {item!r} for query {query!r} again")
+            raise malformed(
+                path, number, f"must not list {item!r} for query {query!r} again"
+            )
         entries[code] = place
     if not lists:
         raise ValueError(f"{path} must have at least one line: got an empty file.")
     return Ranking.from_pairs(
-        [_sorted(entries) for entries in lists.values()], len(items),
-        query_ids=list(lists), item_ids=list(items),
-    )  # fmt: skip
+        [_sorted(entries) for entries in lists.values()],
+        len(items),
+        query_ids=list(lists),
+        item_ids=list(items),
+    )
 
 
 def write_trec_run(ranking: Ranking, path: PathLike, tag: str = "rankspace") -> None:
@@ -82,7 +86,9 @@ def write_trec_run(ranking: Ranking, path: PathLike, tag: str = "rankspace") -> 
     with replacing(path) as raw:
         # mtime=0: equal rankings give equal files.
         packed = (
-            gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if str(path).endswith(".gz") else None
+            gzip.GzipFile("", "wb", fileobj=raw, mtime=0)
+            if str(path).endswith(".gz")
+            else None
         )
         for line in _lines(ranking, tag):
             (packed or raw).write(line.encode("utf-8"))
@@ -90,14 +96,18 @@ def write_trec_run(ranking: Ranking, path: PathLike, tag: str = "rankspace") -> 
             packed.close()
 
 
-def _read_entry(path: PathLike, number: int, line: str) -> tuple[str, str, tuple[float, int]]:
+def _read_entry(
+    path: PathLike, number: int, line: str
+) -> tuple[str, str, tuple[float, int]]:
     fields = line.split()
     if len(fields) != 6:
         raise malformed(path, number, f"must have 6 columns: got {len(fields)}")
     try:
         rank, score = int(fields[3]), float(fields[4])
     except ValueError:
-        what = f"must have a whole rank and a score: got {fields[3]!r} and {fields[4]!r}"
+        what = (
+            f"must have a whole rank and a score: got {fields[3]!r} and {fields[4]!r}"
+        )
         raise malformed(path, number, what) from None
     if math.isnan(score):
         raise malformed(path, number, "must have a score: got NaN")
@@ -115,7 +125,9 @@ def _lines(ranking: Ranking, tag: str) -> Iterator[str]:
     for query in range(ranking.n_queries):
         query_id = _check_name(ranking.query_id(query), "query ids")
         distances = ranking[query][1].tolist()
-        for rank, (item, distance) in enumerate(zip(ranking.ids(query), distances, strict=True), 1):
+        for rank, (item, distance) in enumerate(
+            zip(ranking.ids(query), distances, strict=True), 1
+        ):
             _check_name(item, "item ids")
             yield f"{query_id} Q0 {item} {rank} {0.0 - distance!r} {tag}\n"
 

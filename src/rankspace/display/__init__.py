@@ -2,7 +2,13 @@
 
 from .features import PixelClustersDisplay, TopicsDisplay
 from .page.report import write_report
-from .plots import ConvergenceDisplay, SpectrumDisplay, grouped_bars, n_directions, panels
+from .plots import (
+    ConvergenceDisplay,
+    SpectrumDisplay,
+    grouped_bars,
+    n_directions,
+    panels,
+)
 from .spaces import GainsDisplay, LearningCurveDisplay, SpaceDisplay
 
 __all__ = [

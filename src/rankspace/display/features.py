@@ -79,11 +79,20 @@ class TopicsDisplay:
         """
         longest = max((len(topic) for topic in self.topics), default=0)
         if ax is None:
-            ax = figure(size=(1.4 * len(self.topics) + 0.5, 0.25 * longest + 0.6)).axes[0]
+            ax = figure(size=(1.4 * len(self.topics) + 0.5, 0.25 * longest + 0.6)).axes[
+                0
+            ]
         self.ax_, self.figure_ = ax, ax.figure
         for column, topic in enumerate(self.topics):
             size = "" if self.sizes is None else f" ({self.sizes[column]})"
-            ax.text(column, 0, f"topic {column + 1}{size}", weight="bold", size=9, va="center")
+            ax.text(
+                column,
+                0,
+                f"topic {column + 1}{size}",
+                weight="bold",
+                size=9,
+                va="center",
+            )
             for place, word in enumerate(topic, start=1):
                 ax.text(column, -place, word, size=9, va="center")
         ax.set(xlim=(-0.1, len(self.topics)), ylim=(-longest - 0.5, 0.5))
@@ -116,16 +125,22 @@ class PixelClustersDisplay:
     (2, 2, 4)
     """
 
-    def __init__(self, membership: Any, shape: tuple[int, int], *, weights: Any = None) -> None:
+    def __init__(
+        self, membership: Any, shape: tuple[int, int], *, weights: Any = None
+    ) -> None:
         self.membership = np.asarray(membership, dtype=float)
         self.shape = tuple(shape)
         n = self.membership.shape[1]
-        self.weights = np.ones(n) if weights is None else np.asarray(weights, dtype=float)
+        self.weights = (
+            np.ones(n) if weights is None else np.asarray(weights, dtype=float)
+        )
         if self.shape[0] * self.shape[1] != n:
             raise ValueError(f"shape must have {n} pixels: got {self.shape}.")
 
     @classmethod
-    def from_estimator(cls, estimator: Any, shape: tuple[int, int], *, ax: Any = None) -> Self:
+    def from_estimator(
+        cls, estimator: Any, shape: tuple[int, int], *, ax: Any = None
+    ) -> Self:
         """Draw the clusters of a `LogisticPARCA` that was fitted on images.
 
         Parameters
@@ -163,9 +178,13 @@ class PixelClustersDisplay:
         k = len(self.membership)
         table = matplotlib.colormaps["tab10" if k <= 10 else "tab20"]
         colours = np.array(table(np.argmax(self.membership, axis=0) % 20))
-        sharpness = (k * self.membership.max(axis=0) - 1) / max(k - 1, 1) if k > 1 else 1.0
+        sharpness = (
+            (k * self.membership.max(axis=0) - 1) / max(k - 1, 1) if k > 1 else 1.0
+        )
         heaviest = self.weights.max() or 1.0
-        colours[:, 3] = (0.3 + 0.7 * sharpness) * np.minimum(self.weights / heaviest * 3, 1)
+        colours[:, 3] = (0.3 + 0.7 * sharpness) * np.minimum(
+            self.weights / heaviest * 3, 1
+        )
         self.ax_.imshow(colours.reshape(*self.shape, 4), interpolation="nearest")
         self.ax_.set(xticks=[], yticks=[], title=f"{k} clusters of pixels")
         return self

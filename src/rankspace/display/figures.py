@@ -6,9 +6,17 @@ from typing import Any
 
 # Told apart by people of any colour vision, and by their shapes too: ten by ten pairs.
 COLOURS = (
-    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#d99400", "#3fa6e0", "#882255", "#8a8a26",
-    "#4b3fae", "#5d6470",
-)  # fmt: skip
+    "#0072b2",
+    "#d55e00",
+    "#009e73",
+    "#cc79a7",
+    "#d99400",
+    "#3fa6e0",
+    "#882255",
+    "#8a8a26",
+    "#4b3fae",
+    "#5d6470",
+)
 SHAPES = ("o", "s", "^", "D", "v", "P", "X", "_", "|", "*")
 BETTER, WORSE = COLOURS[:2]
 

@@ -52,7 +52,9 @@ class ConvergenceDisplay:
     'round'
     """
 
-    def __init__(self, history: Sequence[Mapping[str, float]], *, name: str | None = None) -> None:
+    def __init__(
+        self, history: Sequence[Mapping[str, float]], *, name: str | None = None
+    ) -> None:
         self.history = history
         self.name = name
 
@@ -95,7 +97,9 @@ class ConvergenceDisplay:
         self.ax_ = axes(ax)
         self.figure_ = self.ax_.figure
         rounds = np.arange(1, len(self.history) + 1)
-        upper, lower = (np.array([row[key] for row in self.history]) for key in ("upper", "lower"))
+        upper, lower = (
+            np.array([row[key] for row in self.history]) for key in ("upper", "lower")
+        )
         self.ax_.step(rounds, upper, where="post", label="best objective so far")
         self.ax_.step(rounds, lower, where="post", label="lower bound")
         self.ax_.fill_between(rounds, lower, upper, step="post", alpha=0.15)
@@ -134,7 +138,9 @@ class SpectrumDisplay:
         self.mass = mass
 
     @classmethod
-    def from_metric(cls, metric: LinearMetric, *, mass: float = 0.95, ax: Any = None) -> Self:
+    def from_metric(
+        cls, metric: LinearMetric, *, mass: float = 0.95, ax: Any = None
+    ) -> Self:
         """Draw the spectrum of a linear metric.
 
         Parameters
@@ -171,7 +177,9 @@ class SpectrumDisplay:
         numbers = np.arange(1, share.size + 1)
         self.ax_.bar(numbers, share, color=COLOURS[0], label="share of a direction")
         sums = np.cumsum(share)
-        self.ax_.plot(numbers, sums, ".-", color=COLOURS[9], label="share of all up to it")
+        self.ax_.plot(
+            numbers, sums, ".-", color=COLOURS[9], label="share of all up to it"
+        )
         self.ax_.axvline(self.n_directions_ + 0.5, color="grey", linestyle=":")
         self.ax_.set(xlabel="direction", ylabel="share of tr(W)", ylim=(0, 1.05))
         hold = "direction holds" if self.n_directions_ == 1 else "directions hold"
@@ -202,11 +210,17 @@ def n_directions(spectrum: Any, mass: float = 0.95) -> int:
     1
     """
     sums = np.cumsum(np.append(np.asarray(spectrum, dtype=float), 0.0))
-    return int(np.searchsorted(sums, (mass - 1e-12) * sums[-1]) + 1) if sums[-1] > 0 else 0
+    return (
+        int(np.searchsorted(sums, (mass - 1e-12) * sums[-1]) + 1) if sums[-1] > 0 else 0
+    )
 
 
 def grouped_bars(
-    groups: Sequence[str], series: Mapping[str, Sequence[float]], y_name: str, *, log: bool = False
+    groups: Sequence[str],
+    series: Mapping[str, Sequence[float]],
+    y_name: str,
+    *,
+    log: bool = False,
 ) -> Any:
     """Bars side by side: a group for each column, a colour for each series.
 
@@ -229,7 +243,12 @@ def grouped_bars(
     ax = drawn.axes[0]
     width = 0.8 / len(series)
     for number, (name, values) in enumerate(series.items()):
-        ax.bar(np.arange(len(groups)) + (number + 0.5) * width - 0.4, values, width, label=name)
+        ax.bar(
+            np.arange(len(groups)) + (number + 0.5) * width - 0.4,
+            values,
+            width,
+            label=name,
+        )
     ax.set_xticks(np.arange(len(groups)), groups)
     ax.set_ylabel(y_name)
     ax.set_yscale("log" if log else "linear")

@@ -46,9 +46,15 @@ class SpaceDisplay:
     """
 
     def __init__(
-        self, views: Mapping[str, Any], labels: Any, *, errors: Mapping[str, float] | None = None
+        self,
+        views: Mapping[str, Any],
+        labels: Any,
+        *,
+        errors: Mapping[str, float] | None = None,
     ) -> None:
-        self.views = {name: np.asarray(points, dtype=float) for name, points in views.items()}
+        self.views = {
+            name: np.asarray(points, dtype=float) for name, points in views.items()
+        }
         self.labels = np.asarray(labels)
         self.errors = dict(errors or {})
         for name, points in self.views.items():
@@ -60,7 +66,12 @@ class SpaceDisplay:
 
     @classmethod
     def from_metrics(
-        cls, metrics: Mapping[str, Any], X: Any, y: Any, X_held_out: Any, y_held_out: Any
+        cls,
+        metrics: Mapping[str, Any],
+        X: Any,
+        y: Any,
+        X_held_out: Any,
+        y_held_out: Any,
     ) -> Self:
         """Draw held-out points, which rank the points that the metrics were learned on.
 
@@ -81,7 +92,9 @@ class SpaceDisplay:
         relevance = Relevance.from_labels(y, query_labels=y_held_out)
         views, errors = {}, {}
         for name, metric in metrics.items():
-            items, points = (np.asarray(metric.transform(part)) for part in (X, X_held_out))
+            items, points = (
+                np.asarray(metric.transform(part)) for part in (X, X_held_out)
+            )
             report = evaluate(Index(items).blocks(points), relevance, "ranking-error")
             views[name], errors[name] = plane(points), report.means["ranking-error"]
         return cls(views, y_held_out, errors=errors).plot()
@@ -98,7 +111,9 @@ class SpaceDisplay:
         for ax, (name, points) in zip(self.axes_, self.views.items(), strict=True):
             draw_points(ax, points, self.labels)
             error = self.errors.get(name)
-            ax.set_title(name if error is None else f"{name}: ranking error {error:.3f}", size=10)
+            ax.set_title(
+                name if error is None else f"{name}: ranking error {error:.3f}", size=10
+            )
         return self
 
 
@@ -120,9 +135,13 @@ def draw_points(ax: Any, points: Any, labels: Any) -> None:
     for code, label in enumerate(np.unique(labels)):
         colour, shape = class_look(code)
         (dots,) = ax.plot(
-            *points[labels == label].T, SHAPES[shape], markersize=3.5, label=str(label),
-            color=COLOURS[colour], markeredgewidth=1.5 if SHAPES[shape] in "_|" else 0.0,
-        )  # fmt: skip
+            *points[labels == label].T,
+            SHAPES[shape],
+            markersize=3.5,
+            label=str(label),
+            color=COLOURS[colour],
+            markeredgewidth=1.5 if SHAPES[shape] in "_|" else 0.0,
+        )
         dots.set_gid(f"class {code}")
     ax.set(xticks=[], yticks=[], aspect="equal")
     ax.set(xlim=middle[0] + 1.1 * half * np.array([-1, 1]))
@@ -165,7 +184,9 @@ class LearningCurveDisplay:
         y_name: str = "ranking error",
     ) -> None:
         self.ratios = np.asarray(ratios, dtype=float)
-        self.errors = {name: np.asarray(values, dtype=float) for name, values in errors.items()}
+        self.errors = {
+            name: np.asarray(values, dtype=float) for name, values in errors.items()
+        }
         self.title, self.y_name = title, y_name
         for name, values in self.errors.items():
             if values.ndim != 2 or len(values) != self.ratios.size:
@@ -194,7 +215,11 @@ class LearningCurveDisplay:
             if n > 1:
                 half = 2 * values.std(axis=1, ddof=1) / np.sqrt(n)
                 self.ax_.fill_between(
-                    100 * self.ratios, mean - half, mean + half, alpha=0.15, color=line.get_color()
+                    100 * self.ratios,
+                    mean - half,
+                    mean + half,
+                    alpha=0.15,
+                    color=line.get_color(),
                 )
         self.ax_.set(xlabel="learned from, %", ylabel=self.y_name, title=self.title)
         self.ax_.legend(fontsize="small")
@@ -233,7 +258,12 @@ class GainsDisplay:
 
     @classmethod
     def from_reports(
-        cls, before: Report, after: Report, measure: str | None = None, *, ax: Any = None
+        cls,
+        before: Report,
+        after: Report,
+        measure: str | None = None,
+        *,
+        ax: Any = None,
     ) -> Self:
         """Draw the gains of one measure.
 
@@ -270,10 +300,15 @@ class GainsDisplay:
         """
         self.ax_ = axes(ax)
         self.figure_ = self.ax_.figure
-        self.n_better_, self.n_worse_ = int(np.sum(self.gains > 0)), int(np.sum(self.gains < 0))
+        self.n_better_, self.n_worse_ = (
+            int(np.sum(self.gains > 0)),
+            int(np.sum(self.gains < 0)),
+        )
         edges = np.arange(self.gains.size + 1)
         self.ax_.stairs(np.maximum(self.gains, 0), edges, fill=True, color=BETTER)
         self.ax_.stairs(np.minimum(self.gains, 0), edges, fill=True, color=WORSE)
-        self.ax_.set(xlabel="queries, largest gain first", ylabel=f"gain in {self.measure}")
+        self.ax_.set(
+            xlabel="queries, largest gain first", ylabel=f"gain in {self.measure}"
+        )
         self.ax_.set_title(f"{self.n_better_} better, {self.n_worse_} worse")
         return self

@@ -62,9 +62,13 @@ def parse_measure(name: str) -> tuple[Measure, int]:
     match = re.fullmatch(r"([a-z-]+?)(?:@(\d+))?", name.lower())
     measure = MEASURES.get(match[1]) if match else None
     if match is None or measure is None:
-        raise ValueError(f"measure must be one of {', '.join(_spelled())}: got {name!r}.")
+        raise ValueError(
+            f"measure must be one of {', '.join(_spelled())}: got {name!r}."
+        )
     if measure.cut == "required" and not match[2]:
-        raise ValueError(f"{name!r} needs a cut-off: write {name}@10 for the first 10 items.")
+        raise ValueError(
+            f"{name!r} needs a cut-off: write {name}@10 for the first 10 items."
+        )
     if match[2] and not int(match[2]):
         raise ValueError(f"the cut-off of a measure must be at least 1: got {name!r}.")
     if measure.cut == "none" and match[2]:
@@ -73,12 +77,18 @@ def parse_measure(name: str) -> tuple[Measure, int]:
 
 
 def _spelled() -> list[str]:
-    return [f"{name}@k" if m.cut == "required" else name for name, m in MEASURES.items()]
+    return [
+        f"{name}@k" if m.cut == "required" else name for name, m in MEASURES.items()
+    ]
 
 
 def measure_names(measures: str | Iterable[str]) -> list[str]:
     """Names out of ``"map ndcg@10"`` or a list of them, each checked."""
-    names = measures.replace(",", " ").split() if isinstance(measures, str) else list(measures)
+    names = (
+        measures.replace(",", " ").split()
+        if isinstance(measures, str)
+        else list(measures)
+    )
     if not names:
         raise ValueError(f"name at least one measure of {', '.join(_spelled())}.")
     for name in names:
@@ -152,12 +162,18 @@ def evaluate(
     if isinstance(ranking, RankedBlocks) and ranking.judged_there:
         values = judging.elsewhere(ranking)
     else:
-        values = judging.whole(ranking) if isinstance(ranking, Ranking) else judging.blocks(ranking)
+        values = (
+            judging.whole(ranking)
+            if isinstance(ranking, Ranking)
+            else judging.blocks(ranking)
+        )
     if empty != "skip":
         values[judging.nothing_relevant] = empty
     return Report(
         dict(zip(names, values.T.copy(), strict=True)),
-        smaller_is_better=frozenset(n for n in names if not parse_measure(n)[0].larger_is_better),
+        smaller_is_better=frozenset(
+            n for n in names if not parse_measure(n)[0].larger_is_better
+        ),
         query_ids=relevance.query_ids,
         weights=relevance.weights,
         n_unlisted=judging.n_unlisted,
@@ -188,9 +204,13 @@ def _cut(ranking: Ranking) -> list[tuple[Any, ...]]:
         edges = ranking.indptr[first : last + 1]
         entries = slice(edges[0], edges[-1])
         part = Ranking(
-            edges - edges[0], ranking.items[entries], ranking.distances[entries], ranking.n_items,
-            None if names is None else names[first:last], ranking.item_ids,
-        )  # fmt: skip
+            edges - edges[0],
+            ranking.items[entries],
+            ranking.distances[entries],
+            ranking.n_items,
+            None if names is None else names[first:last],
+            ranking.item_ids,
+        )
         parts.append((part, None, part.query_ids))
     return parts
 
@@ -198,7 +218,9 @@ def _cut(ranking: Ranking) -> list[tuple[Any, ...]]:
 class _Evaluator:
     """Scores lists of queries as they come, into a table of queries by measures."""
 
-    def __init__(self, relevance: Relevance, names: list[str], *, mean_of_ties: bool) -> None:
+    def __init__(
+        self, relevance: Relevance, names: list[str], *, mean_of_ties: bool
+    ) -> None:
         self.relevance = relevance
         self.names = names
         self.specs = [parse_measure(name) for name in names]
@@ -211,7 +233,9 @@ class _Evaluator:
     def nothing_relevant(self) -> np.ndarray:
         """Which queries a measure has nothing to find for: a mask of queries by measures."""
         binary, graded = self.relevance.n_relevant == 0, self.relevance.n_positive == 0
-        masks = [binary if measure.gain == "binary" else graded for measure, _ in self.specs]
+        masks = [
+            binary if measure.gain == "binary" else graded for measure, _ in self.specs
+        ]
         return np.stack(masks, axis=1)
 
     def whole(self, ranking: Ranking) -> np.ndarray:
@@ -250,7 +274,9 @@ class _Evaluator:
             self.values[queries], self.states[queries] = values, states
         return self._closed(listed, None if by_name else firsts[-1])
 
-    def of_block(self, block: Ranking, first: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def of_block(
+        self, block: Ranking, first: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Numbers, scores and states of the queries of a block."""
         queries = self._queries_of(block, first)
         known = np.flatnonzero(queries >= 0)
@@ -299,24 +325,38 @@ class _Evaluator:
         relevance = self.relevance
         kernel_names = [kernel.py_func.__name__ for kernel in measure_kernels.KERNELS]
         kinds = {
-            "binary": kernels.BINARY, "exponential": kernels.EXPONENTIAL, "linear": kernels.LINEAR
-        }  # fmt: skip
+            "binary": kernels.BINARY,
+            "exponential": kernels.EXPONENTIAL,
+            "linear": kernels.LINEAR,
+        }
         own = relevance._own_judgments
         arguments = (
-            ranking.indptr, ranking.items, ranking.distances if self.mean_of_ties else None,
+            ranking.indptr,
+            ranking.items,
+            ranking.distances if self.mean_of_ties else None,
             new_items(ranking, relevance),
-            relevance.rows, relevance.indptr, relevance.items, relevance.grades,
-            *relevance.positive_grades, relevance.query_items,
+            relevance.rows,
+            relevance.indptr,
+            relevance.items,
+            relevance.grades,
+            *relevance.positive_grades,
+            relevance.query_items,
             np.where(own >= 0, np.append(relevance.grades, np.nan)[own], np.nan),
-            relevance.n_items, relevance.n_relevant, relevance.n_irrelevant,
-            np.array([relevance.unlisted_is_irrelevant, relevance.unjudged == "irrelevant"]),
+            relevance.n_items,
+            relevance.n_relevant,
+            relevance.n_irrelevant,
+            np.array(
+                [relevance.unlisted_is_irrelevant, relevance.unjudged == "irrelevant"]
+            ),
             relevance.min_relevant_grade,
             np.array([kernel_names.index(measure.kernel) for measure, _ in self.specs]),
             np.array([cut for _, cut in self.specs]),
             np.array([kinds[measure.gain] for measure, _ in self.specs]),
-            np.diff(relevance.indptr).max(initial=0), np.diff(ranking.indptr).max(initial=0),
-            self.values, self.states,
-        )  # fmt: skip
+            np.diff(relevance.indptr).max(initial=0),
+            np.diff(ranking.indptr).max(initial=0),
+            self.values,
+            self.states,
+        )
 
         def work(part: np.ndarray) -> None:
             kernels.judge(queries[part], lists[part], *arguments)
@@ -331,7 +371,9 @@ class _Evaluator:
             raise ValueError(
                 f"a list must not name an item twice: that of query {self._name(query)} does."
             )
-        needing = [n for n, (m, _) in zip(self.names, self.specs, strict=True) if m.complete]
+        needing = [
+            n for n, (m, _) in zip(self.names, self.specs, strict=True) if m.complete
+        ]
         cut = (self.states == INCOMPLETE) & (relevance.n_relevant > 0) & bool(needing)
         for query in np.flatnonzero(cut)[:1]:
             raise ValueError(
@@ -377,7 +419,9 @@ def _places(wanted: np.ndarray, names: np.ndarray) -> np.ndarray:
     return np.array([place.get(name, -1) for name in wanted.tolist()], dtype=np.int64)
 
 
-def _over_threads(work: Callable[[np.ndarray], None], n_queries: int, n_entries: int) -> None:
+def _over_threads(
+    work: Callable[[np.ndarray], None], n_queries: int, n_entries: int
+) -> None:
     """Run work on ranges of queries, in threads if there is enough of it to pay."""
     n_parts = min(n_threads(), n_entries // 1_000_000, n_queries)
     if n_parts < 2:

@@ -15,7 +15,9 @@ from .measures import evaluate
 from .report import Report
 
 
-def knn_error(ranking: Ranking, labels: Any, k: int, *, query_labels: Any = None) -> float:
+def knn_error(
+    ranking: Ranking, labels: Any, k: int, *, query_labels: Any = None
+) -> float:
     """Error of classifying each query by a vote of its ``k`` nearest items.
 
     A tie goes to the class with the smaller sum of distances, then to the smaller label.
@@ -44,7 +46,9 @@ def knn_error(ranking: Ranking, labels: Any, k: int, *, query_labels: Any = None
     0.0
     """
     labels = check_labels(labels, "labels")
-    truth = labels if query_labels is None else check_labels(query_labels, "query_labels")
+    truth = (
+        labels if query_labels is None else check_labels(query_labels, "query_labels")
+    )
     check_same_kind(labels, truth, "labels and query_labels")
     if labels.shape != (ranking.n_items,) or truth.shape != (ranking.n_queries,):
         raise ValueError(
@@ -146,13 +150,20 @@ def leave_one_out(
     labels, index = check_labels(y, "y"), Index(X, metric)
     points = np.asarray(X)[relevance.query_items]
     names = " ".join([measures, *(f"p@{k} ndcg-mlr@{k}" for k in ks)])
-    judged = evaluate(index.blocks(points, query_items=relevance.query_items), relevance, names)
+    judged = evaluate(
+        index.blocks(points, query_items=relevance.query_items), relevance, names
+    )
     lists = index.rank(points, max(ks), query_items=relevance.query_items)
-    errors = {f"knn-error@{k}": (_winners(lists, labels, k) != labels).astype(float) for k in ks}
+    errors = {
+        f"knn-error@{k}": (_winners(lists, labels, k) != labels).astype(float)
+        for k in ks
+    }
     return Report(
-        {**judged.values, **errors}, judged.smaller_is_better | frozenset(errors),
-        judged.query_ids, judged.weights,
-    )  # fmt: skip
+        {**judged.values, **errors},
+        judged.smaller_is_better | frozenset(errors),
+        judged.query_ids,
+        judged.weights,
+    )
 
 
 def _winners(ranking: Ranking, labels: np.ndarray, k: int) -> np.ndarray:
@@ -184,5 +195,9 @@ def _without_own(ranking: Ranking) -> Ranking:
     """Take item i out of list i."""
     owner = np.repeat(np.arange(ranking.n_queries), np.diff(ranking.indptr))
     others = ranking.items != owner
-    indptr = np.concatenate(([0], np.cumsum(np.bincount(owner[others], minlength=len(ranking)))))
-    return Ranking(indptr, ranking.items[others], ranking.distances[others], ranking.n_items)
+    indptr = np.concatenate(
+        ([0], np.cumsum(np.bincount(owner[others], minlength=len(ranking))))
+    )
+    return Ranking(
+        indptr, ranking.items[others], ranking.distances[others], ranking.n_items
+    )

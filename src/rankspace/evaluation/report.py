@@ -52,11 +52,17 @@ class _Table:
 
     def write(self, path: PathLike) -> Path:
         """Write to a file; its ending .json, .md, .csv or .txt says in which form."""
-        forms = {".json": self.to_json, ".md": self.to_markdown, ".csv": self.to_csv,
-                 ".txt": self.__str__}  # fmt: skip
+        forms = {
+            ".json": self.to_json,
+            ".md": self.to_markdown,
+            ".csv": self.to_csv,
+            ".txt": self.__str__,
+        }
         form = forms.get(Path(path).suffix)
         if form is None:
-            raise ValueError(f"the file must end in one of {', '.join(forms)}: got {path}.")
+            raise ValueError(
+                f"the file must end in one of {', '.join(forms)}: got {path}."
+            )
         return write_text(path, form().rstrip("\n") + "\n")
 
 
@@ -111,7 +117,9 @@ class Report(_Table):
     @property
     def left_out(self) -> dict[str, int]:
         """How many queries each measure leaves out: nothing relevant, or nothing to compare."""
-        return {name: int(np.isnan(values).sum()) for name, values in self.values.items()}
+        return {
+            name: int(np.isnan(values).sum()) for name, values in self.values.items()
+        }
 
     def _counted(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         values = self.values[name]
@@ -125,11 +133,13 @@ class Report(_Table):
         for name, mean in self.means.items():
             low, high = self.intervals[name]
             measures[name] = {
-                "mean": _plain(mean), "low": _plain(low), "high": _plain(high),
+                "mean": _plain(mean),
+                "low": _plain(low),
+                "high": _plain(high),
                 "larger_is_better": name not in self.smaller_is_better,
                 "left_out": self.left_out[name],
                 "per_query": [_plain(value) for value in self.values[name].tolist()],
-            }  # fmt: skip
+            }
         ids = None if self.query_ids is None else self.query_ids.tolist()
         return {
             "n_queries": self.n_queries,
@@ -143,16 +153,22 @@ class Report(_Table):
 
     def _rows(self) -> list[Row]:
         return [
-            (name + (" (error)" if name in self.smaller_is_better else ""), mean,
-             *self.intervals[name], self.n_queries - self.left_out[name])
+            (
+                name + (" (error)" if name in self.smaller_is_better else ""),
+                mean,
+                *self.intervals[name],
+                self.n_queries - self.left_out[name],
+            )
             for name, mean in self.means.items()
-        ]  # fmt: skip
+        ]
 
     def _notes(self) -> list[str]:
         notes = []
         if self.n_unlisted:
             what = f"{self.n_unlisted} of {self.n_queries} judged queries"
-            notes.append(f"{what} have no list in the ranking and score as if it were empty.")
+            notes.append(
+                f"{what} have no list in the ranking and score as if it were empty."
+            )
         return notes + self._left_out_notes()
 
     def _left_out_notes(self) -> list[str]:
@@ -161,9 +177,13 @@ class Report(_Table):
             return []
         if len(set(left_out.values())) == 1 and len(left_out) == len(self.values):
             n = next(iter(left_out.values()))
-            return [f"{n} of {self.n_queries} queries left out: nothing to find or to compare."]
+            return [
+                f"{n} of {self.n_queries} queries left out: nothing to find or to compare."
+            ]
         parts = ", ".join(f"{n} by {name}" for name, n in left_out.items())
-        return [f"of {self.n_queries} queries left out, nothing to find or to compare: {parts}."]
+        return [
+            f"of {self.n_queries} queries left out, nothing to find or to compare: {parts}."
+        ]
 
     def __repr__(self) -> str:
         means = ", ".join(f"{name}={mean:.4f}" for name, mean in self.means.items())
@@ -203,29 +223,49 @@ class Comparison(_Table):
         """All numbers as plain Python objects."""
         return {
             name: {
-                "before": _plain(self.before[name]), "after": _plain(self.after[name]),
+                "before": _plain(self.before[name]),
+                "after": _plain(self.after[name]),
                 "difference": _plain(self.difference[name]),
-                "low": _plain(self.interval[name][0]), "high": _plain(self.interval[name][1]),
+                "low": _plain(self.interval[name][0]),
+                "high": _plain(self.interval[name][1]),
                 "p_value": self.p_value[name],
                 "n_queries": self.n_queries[name],
                 "larger_is_better": name not in self.smaller_is_better,
             }
             for name in self.before
-        }  # fmt: skip
+        }
 
     def _header(self) -> list[str]:
-        return ["measure", "before", "after", "difference", "low", "high", "p-value", "queries"]
+        return [
+            "measure",
+            "before",
+            "after",
+            "difference",
+            "low",
+            "high",
+            "p-value",
+            "queries",
+        ]
 
     def _rows(self) -> list[Row]:
         return [
-            (name + (" (error)" if name in self.smaller_is_better else ""), self.before[name],
-             self.after[name], self.difference[name], *self.interval[name], self.p_value[name],
-             self.n_queries[name])
+            (
+                name + (" (error)" if name in self.smaller_is_better else ""),
+                self.before[name],
+                self.after[name],
+                self.difference[name],
+                *self.interval[name],
+                self.p_value[name],
+                self.n_queries[name],
+            )
             for name in self.before
-        ]  # fmt: skip
+        ]
 
     def __repr__(self) -> str:
-        parts = (f"{n}: {self.difference[n]:+.4f} (p={self.p_value[n]:.4f})" for n in self.before)
+        parts = (
+            f"{n}: {self.difference[n]:+.4f} (p={self.p_value[n]:.4f})"
+            for n in self.before
+        )
         return f"Comparison({', '.join(parts)})"
 
 
@@ -263,8 +303,12 @@ def compare(before: Report, after: Report, *, random_state: int = 0) -> Comparis
     weights = np.ones(before.n_queries) if before.weights is None else before.weights
     others = np.ones(after.n_queries) if after.weights is None else after.weights
     if not np.array_equal(weights, others[order]):
-        raise ValueError("the reports must weight the queries alike: their weights differ.")
-    columns: dict[str, dict[str, Any]] = {f: {} for f in Comparison.__dataclass_fields__}
+        raise ValueError(
+            "the reports must weight the queries alike: their weights differ."
+        )
+    columns: dict[str, dict[str, Any]] = {
+        f: {} for f in Comparison.__dataclass_fields__
+    }
     del columns["smaller_is_better"]
     for name in names:
         a, b = before.values[name], after.values[name][order]
@@ -294,15 +338,23 @@ def same_queries(before: Report, after: Report) -> np.ndarray:
     place = np.searchsorted(after.query_ids, before.query_ids, sorter=order)
     found = order[np.minimum(place, order.size - 1)]
     if not np.array_equal(after.query_ids[found], before.query_ids):
-        raise ValueError("the reports must be of the same queries: their query ids differ.")
+        raise ValueError(
+            "the reports must be of the same queries: their query ids differ."
+        )
     return found
 
 
 def _mean(values: np.ndarray, weights: np.ndarray) -> float:
-    return float(np.average(values, weights=weights)) if weights.sum() > 0 else float("nan")
+    return (
+        float(np.average(values, weights=weights))
+        if weights.sum() > 0
+        else float("nan")
+    )
 
 
-def _interval(values: np.ndarray, weights: np.ndarray, seed: int = 0) -> tuple[float, float]:
+def _interval(
+    values: np.ndarray, weights: np.ndarray, seed: int = 0
+) -> tuple[float, float]:
     """Bootstrap the weighted mean over queries, percentile interval."""
     from scipy.stats import bootstrap
 
@@ -310,13 +362,20 @@ def _interval(values: np.ndarray, weights: np.ndarray, seed: int = 0) -> tuple[f
         return _mean(values, weights), _mean(values, weights)
 
     def mean(v: np.ndarray, w: np.ndarray, axis: int) -> np.ndarray:
-        return (v * w).sum(axis=axis) / np.maximum(w.sum(axis=axis), np.finfo(float).tiny)
+        return (v * w).sum(axis=axis) / np.maximum(
+            w.sum(axis=axis), np.finfo(float).tiny
+        )
 
     found = bootstrap(
-        (values, weights), mean, paired=True, method="percentile", n_resamples=2_000,
-        vectorized=True, batch=max(1, 4_000_000 // values.size),
+        (values, weights),
+        mean,
+        paired=True,
+        method="percentile",
+        n_resamples=2_000,
+        vectorized=True,
+        batch=max(1, 4_000_000 // values.size),
         **_seeded(bootstrap, seed),
-    ).confidence_interval  # fmt: skip
+    ).confidence_interval
     return float(found.low), float(found.high)
 
 
@@ -330,13 +389,16 @@ def _p_value(differences: np.ndarray, weights: np.ndarray, seed: int) -> float:
     n, observed = sizes.size, abs(float(differences @ weights))
     if n == 1 or not sizes.any():
         return 1.0
-    limit = observed - 1e-12 * sizes.sum()  # sums of the same numbers may differ by rounding
+    limit = (
+        observed - 1e-12 * sizes.sum()
+    )  # sums of the same numbers may differ by rounding
     if exact := 2**n <= RESAMPLES:
         blocks = iter([np.arange(2**n)[:, None] >> np.arange(n) & 1])
     else:
         blocks = _coins(np.random.default_rng(seed), RESAMPLES, n)
     as_far = sum(
-        np.count_nonzero(np.abs(2 * (heads @ sizes) - sizes.sum()) >= limit) for heads in blocks
+        np.count_nonzero(np.abs(2 * (heads @ sizes) - sizes.sum()) >= limit)
+        for heads in blocks
     )
     return float(as_far / 2**n if exact else (as_far + 1) / (RESAMPLES + 1))
 
@@ -346,7 +408,9 @@ def _coins(rng: np.random.Generator, n_rows: int, n: int) -> Iterator[np.ndarray
     size = max(1, COINS // n)
     for first in range(0, n_rows, size):
         rows = min(size, n_rows - first)
-        tossed = np.frombuffer(rng.bytes(rows * -(-n // 8)), dtype=np.uint8).reshape(rows, -1)
+        tossed = np.frombuffer(rng.bytes(rows * -(-n // 8)), dtype=np.uint8).reshape(
+            rows, -1
+        )
         yield np.unpackbits(tossed, axis=1, count=n).astype(np.float64)
 
 

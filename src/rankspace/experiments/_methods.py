@@ -14,7 +14,9 @@ from ..learners.base import BaseRanker
 from ..metrics.embedding import LinearMetric
 
 
-def at_hand(sets: Sequence[Mapping[str, Any]]) -> tuple[list[Mapping[str, Any]], list[str]]:
+def at_hand(
+    sets: Sequence[Mapping[str, Any]],
+) -> tuple[list[Mapping[str, Any]], list[str]]:
     """Data sets whose files are there, and a remark on each of the others."""
     kept, notes = [], []
     for data in sets:
@@ -28,14 +30,21 @@ def at_hand(sets: Sequence[Mapping[str, Any]]) -> tuple[list[Mapping[str, Any]],
     return kept, notes
 
 
-def settings(method: Mapping[str, Any], data: Mapping[str, Any]) -> list[dict[str, Any]]:
+def settings(
+    method: Mapping[str, Any], data: Mapping[str, Any]
+) -> list[dict[str, Any]]:
     """Every combination of a method's grid, which a data set may change, with what is fixed."""
     grid = {**method.get("grid", {}), **data.get("grids", {}).get(method["label"], {})}
     combinations = itertools.product(*grid.values())
-    return [{**method.get("fixed", {}), **dict(zip(grid, c, strict=True))} for c in combinations]
+    return [
+        {**method.get("fixed", {}), **dict(zip(grid, c, strict=True))}
+        for c in combinations
+    ]
 
 
-def fit_metric(estimator: str, setting: Mapping[str, Any], X: Any, y: Any) -> LinearMetric:
+def fit_metric(
+    estimator: str, setting: Mapping[str, Any], X: Any, y: Any
+) -> LinearMetric:
     """Learn a linear metric with an estimator of rankspace, or with scikit-learn's NCA."""
     if estimator == "NCA":
         from sklearn.neighbors import NeighborhoodComponentsAnalysis

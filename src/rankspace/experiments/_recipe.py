@@ -65,7 +65,9 @@ def list_recipes() -> list[str]:
     True
     """
     return sorted(
-        path.name.removesuffix(".toml") for path in FOLDER.iterdir() if path.name.endswith(".toml")
+        path.name.removesuffix(".toml")
+        for path in FOLDER.iterdir()
+        if path.name.endswith(".toml")
     )
 
 
@@ -93,12 +95,16 @@ def load_recipe(name: PathLike) -> Recipe:
     elif name in list_recipes():
         text = (FOLDER / f"{name}.toml").read_text(encoding="utf-8")
     else:
-        raise ValueError(f"there is no recipe {name!r}: there are {', '.join(list_recipes())}.")
+        raise ValueError(
+            f"there is no recipe {name!r}: there are {', '.join(list_recipes())}."
+        )
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"recipe {name} is no TOML file: {error}.") from error
-    head = {key: content.pop(key, None) for key in ("title", "paper", "cost", "protocol")}
+    head = {
+        key: content.pop(key, None) for key in ("title", "paper", "cost", "protocol")
+    }
     missing = [key for key, value in head.items() if not isinstance(value, str)]
     if missing:
         raise ValueError(f"recipe {name} must give {missing[0]} as a string.")

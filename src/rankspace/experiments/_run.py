@@ -20,9 +20,21 @@ from .._engine.text import PathLike
 from ._recipe import Recipe, load_recipe
 
 PROTOCOLS = (
-    "by_example", "clusters", "counts", "embeddings", "knn", "matching", "noise", "ratios",
-    "retrieval", "times", "timing", "toy", "trees", "warp_loss",
-)  # fmt: skip
+    "by_example",
+    "clusters",
+    "counts",
+    "embeddings",
+    "knn",
+    "matching",
+    "noise",
+    "ratios",
+    "retrieval",
+    "times",
+    "timing",
+    "toy",
+    "trees",
+    "warp_loss",
+)
 PACKAGES = ("rankspace", "numpy", "scipy", "scikit-learn", "numba")
 
 
@@ -36,7 +48,11 @@ class Table:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return {"title": self.title, "header": list(self.header), "rows": [*map(list, self.rows)]}
+        return {
+            "title": self.title,
+            "header": list(self.header),
+            "rows": [*map(list, self.rows)],
+        }
 
 
 @dataclass
@@ -52,7 +68,10 @@ class Outcome:
 
     def __str__(self) -> str:
         parts = [f"{self.recipe.title} ({self.recipe.paper})"]
-        parts += [f"{table.title}\n{as_text(table.header, table.rows)}" for table in self.tables]
+        parts += [
+            f"{table.title}\n{as_text(table.header, table.rows)}"
+            for table in self.tables
+        ]
         return "\n\n".join(parts + self.notes)
 
     def to_markdown(self) -> str:
@@ -62,9 +81,13 @@ class Outcome:
             parts += [f"## {table.title}", as_markdown(table.header, table.rows)]
         parts += [f"![{name}]({name}.svg)" for name in self.pictures]
         parts += self.notes
-        changed = ", ".join(f"{key} = {value}" for key, value in self.recipe.options.items())
+        changed = ", ".join(
+            f"{key} = {value}" for key, value in self.recipe.options.items()
+        )
         kept = f", {self.n_kept} pieces kept from before" if self.n_kept else ""
-        parts.append(f"Options: {changed}. Run in {self.seconds:,.0f} s{kept}, {_versions()}.")
+        parts.append(
+            f"Options: {changed}. Run in {self.seconds:,.0f} s{kept}, {_versions()}."
+        )
         return "\n\n".join(parts) + "\n"
 
     def to_dict(self) -> dict[str, Any]:
@@ -105,12 +128,23 @@ class Jobs:
     """Runs the pieces of a recipe, and keeps what is done, so that a stopped run can go on."""
 
     def __init__(
-        self, folder: Path, recipe: Recipe, n_jobs: int, progress: Callable[[float], Any]
+        self,
+        folder: Path,
+        recipe: Recipe,
+        n_jobs: int,
+        progress: Callable[[float], Any],
     ) -> None:
-        self.folder, self.recipe, self.n_jobs, self.progress = folder, recipe, n_jobs, progress
+        self.folder, self.recipe, self.n_jobs, self.progress = (
+            folder,
+            recipe,
+            n_jobs,
+            progress,
+        )
         self.n_kept = 0
 
-    def map(self, work: Callable[..., Any], pieces: Sequence[tuple[Any, ...]]) -> list[Any]:
+    def map(
+        self, work: Callable[..., Any], pieces: Sequence[tuple[Any, ...]]
+    ) -> list[Any]:
         """Results of ``work(*piece)`` in order, as JSON keeps them."""
         from joblib import Parallel, delayed
 
@@ -130,7 +164,9 @@ def _keep(path: Path, work: Callable[..., Any], piece: tuple[Any, ...]) -> None:
 
 
 def _digest(work: Callable[..., Any], piece: tuple[Any, ...]) -> str:
-    content = json.dumps([work.__module__, work.__name__, piece], sort_keys=True, default=str)
+    content = json.dumps(
+        [work.__module__, work.__name__, piece], sort_keys=True, default=str
+    )
     return hashlib.sha256(content.encode()).hexdigest()[:24]
 
 

@@ -15,7 +15,9 @@ MEASURE = "ndcg-linear@10"
 EPOCHS, RATES = 30, (0.001, 0.005)
 
 
-def ridge(X: np.ndarray, relevance: Relevance, queries: np.ndarray, seed: int) -> BilinearMetric:
+def ridge(
+    X: np.ndarray, relevance: Relevance, queries: np.ndarray, seed: int
+) -> BilinearMetric:
     """Regression of relevant documents on their queries; the penalty by held-out queries."""
     penalties = (0.1, 1.0, 10.0, 100.0)
 
@@ -25,15 +27,22 @@ def ridge(X: np.ndarray, relevance: Relevance, queries: np.ndarray, seed: int) -
 
     train, held_out = halves(relevance.n_queries, seed)
     scores = [
-        score(X, learn(relevance.take_queries(train), queries[train], penalty), relevance, queries,
-              held_out)
+        score(
+            X,
+            learn(relevance.take_queries(train), queries[train], penalty),
+            relevance,
+            queries,
+            held_out,
+        )
         for penalty in penalties
-    ]  # fmt: skip
+    ]
     best = penalties[int(np.argmax(scores))]
     return query_map(learn(relevance, queries, best))
 
 
-def adapter(X: np.ndarray, relevance: Relevance, queries: np.ndarray, seed: int) -> BilinearMetric:
+def adapter(
+    X: np.ndarray, relevance: Relevance, queries: np.ndarray, seed: int
+) -> BilinearMetric:
     """A linear layer for queries, trained by Adam on an in-batch contrastive loss.
 
     Each query is to find its own document among those of its batch, by cosine times 20. Rate and
@@ -57,7 +66,10 @@ def _epochs(
     import torch
 
     torch.manual_seed(seed)
-    Q, D = (torch.tensor(points, dtype=torch.float32) for points in pairs(X, relevance, queries))
+    Q, D = (
+        torch.tensor(points, dtype=torch.float32)
+        for points in pairs(X, relevance, queries)
+    )
     layer = torch.nn.Linear(Q.shape[1], Q.shape[1], bias=False)
     torch.nn.init.eye_(layer.weight)
     optimizer = torch.optim.Adam(layer.parameters(), lr=rate)
@@ -93,7 +105,11 @@ def query_map(W: np.ndarray) -> BilinearMetric:
 
 
 def score(
-    X: np.ndarray, W: np.ndarray, relevance: Relevance, queries: np.ndarray, who: np.ndarray
+    X: np.ndarray,
+    W: np.ndarray,
+    relevance: Relevance,
+    queries: np.ndarray,
+    who: np.ndarray,
 ) -> float:
     """The measure of some queries under a map of the queries."""
     ranking = Index(X, query_map(W)).rank(queries[who], 10)

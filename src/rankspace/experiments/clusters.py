@@ -17,15 +17,28 @@ from ._run import Jobs, Outcome, Table
 from .prepared import prepare
 from .ratios import at_hand, core, split_rows
 
-HEADER = ["data", "clusters", "beta", "ranking error", "with beta = 0", "mean largest membership",
-          "features of each cluster"]  # fmt: skip
+HEADER = [
+    "data",
+    "clusters",
+    "beta",
+    "ranking error",
+    "with beta = 0",
+    "mean largest membership",
+    "features of each cluster",
+]
 
 
 def run(recipe: Recipe, jobs: Jobs) -> Outcome:
     """Clusters of each data set at hand, as lists and pictures."""
     sets, notes = at_hand(recipe.content["datasets"])
     pieces = [
-        (core(d), d["n_components"], d["ratio"], recipe.options["seed"], recipe.options["n_listed"])
+        (
+            core(d),
+            d["n_components"],
+            d["ratio"],
+            recipe.options["seed"],
+            recipe.options["n_listed"],
+        )
         for d in sets
     ]
     found = jobs.map(one_piece, pieces)
@@ -34,14 +47,24 @@ def run(recipe: Recipe, jobs: Jobs) -> Outcome:
         errors = [f"{error:.3f}" for error in result["errors"]]
         clusters = [f"{result['sharpness']:.2f}", ", ".join(map(str, result["sizes"]))]
         rows.append(
-            (data["label"], data["n_components"], f"{result['beta']:g}", *errors, *clusters)
+            (
+                data["label"],
+                data["n_components"],
+                f"{result['beta']:g}",
+                *errors,
+                *clusters,
+            )
         )
         if "shape" not in data:
-            listed = [(k + 1, ", ".join(words)) for k, words in enumerate(result["topics"])]
+            listed = [
+                (k + 1, ", ".join(words)) for k, words in enumerate(result["topics"])
+            ]
             topics.append(Table(f"{data['label']}: topics", ["topic", "words"], listed))
         pictures[data["picture"]] = _picture(data, result)
     summary = Table("Clusters, and what dividing the features costs", HEADER, rows)
-    return Outcome(recipe, [summary, *topics], [*recipe.content["notes"], *notes], pictures)
+    return Outcome(
+        recipe, [summary, *topics], [*recipe.content["notes"], *notes], pictures
+    )
 
 
 def one_piece(
@@ -54,22 +77,29 @@ def one_piece(
     relevance = Relevance.from_labels(whole.y[rows], query_labels=whole.y[others])
     models: list[Any] = [
         fit_estimator(
-            "LogisticPARCA", {"n_components": n_components, "beta": beta, "random_state": seed},
-            whole.X[rows], whole.y[rows],
+            "LogisticPARCA",
+            {"n_components": n_components, "beta": beta, "random_state": seed},
+            whole.X[rows],
+            whole.y[rows],
         )
         for beta in ("auto", 0.0)
-    ]  # fmt: skip
+    ]
     errors = [
-        evaluate(Index(m.transform(whole.X[rows])).blocks(m.transform(whole.X[others])), relevance,
-                 "ranking-error").means["ranking-error"]
+        evaluate(
+            Index(m.transform(whole.X[rows])).blocks(m.transform(whole.X[others])),
+            relevance,
+            "ranking-error",
+        ).means["ranking-error"]
         for m in models
-    ]  # fmt: skip
+    ]
     model = models[0]
     return {
         "beta": model.beta_,
         "errors": errors,
         "sharpness": float(model.membership_.max(axis=0).mean()),
-        "sizes": np.bincount(model.cluster_of_feature_, minlength=n_components).tolist(),
+        "sizes": np.bincount(
+            model.cluster_of_feature_, minlength=n_components
+        ).tolist(),
         "topics": model.topics(whole.words, n_listed),
         "membership": np.round(model.membership_, 4).tolist(),
         "weights": np.round(np.sqrt(model.importance_.sum(axis=0)), 6).tolist(),
@@ -78,7 +108,9 @@ def one_piece(
 
 def _picture(data: Mapping[str, Any], result: Mapping[str, Any]) -> Any:
     if "shape" not in data:
-        return lambda: TopicsDisplay(result["topics"], sizes=result["sizes"]).plot().figure_
+        return lambda: (
+            TopicsDisplay(result["topics"], sizes=result["sizes"]).plot().figure_
+        )
     shares, weights = result["membership"], result["weights"]
     shape = tuple(data["shape"])
     return lambda: PixelClustersDisplay(shares, shape, weights=weights).plot().figure_

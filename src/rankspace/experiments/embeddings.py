@@ -56,7 +56,9 @@ def one_piece(
     """Learn without a fold of the queries, or on a published part, and judge the others."""
     dataset = _load(data["name"])
     train, test = _queries(dataset, data, fold, seed)
-    X, queries = (np.asarray(points, dtype=np.float32) for points in (dataset.X, dataset.queries))
+    X, queries = (
+        np.asarray(points, dtype=np.float32) for points in (dataset.X, dataset.queries)
+    )
     assert dataset.relevance is not None
     split = hold_out(X, dataset.relevance, queries, train, test)
     _warm_up(json.dumps(method))
@@ -68,9 +70,12 @@ def one_piece(
     values = {name: report.values[key].tolist() for name, key in MEASURES.items()}
     seen = seen_queries([split], [np.arange(len(test))], len(test))
     return {
-        **values, "queries": test.tolist(), "seen": seen.tolist(), "seconds": seconds,
+        **values,
+        "queries": test.tolist(),
+        "seen": seen.tolist(),
+        "seconds": seconds,
         "chosen": chosen,
-    }  # fmt: skip
+    }
 
 
 def learn(
@@ -83,7 +88,9 @@ def learn(
     taught = relevance.trainable
     relevance, queries = relevance.take_queries(taught), queries[taught]
     if kind == "tune":
-        tuned = tune(X, relevance, queries=queries, random_state=seed, **method.get("fixed", {}))
+        tuned = tune(
+            X, relevance, queries=queries, random_state=seed, **method.get("fixed", {})
+        )
         return tuned.metric, tuned.report.chosen
     if kind in ("ridge", "adapter"):
         return getattr(adapters, kind)(X, relevance, queries, seed), ""
@@ -121,23 +128,40 @@ def _table(label: str, found: Mapping[str, Sequence[Any]], deals: int) -> Table:
     for name, results in found.items():
         seconds = float(np.mean([result["seconds"] for result in results]))
         rows.append([name, *_cells(raw, _joined(results)), f"{seconds:,.1f}"])
-    n, new = (np.unique(raw["queries"][who]).size for who in (raw["seen"] >= 0, ~raw["seen"]))
+    n, new = (
+        np.unique(raw["queries"][who]).size for who in (raw["seen"] >= 0, ~raw["seen"])
+    )
     title = f"{label} ({n:,} held-out queries, {new:,} with new documents only"
     title += f" in some of {deals} deals of the folds)" if deals > 1 else ")"
-    header = ["method", "NDCG@10", "p", "MAP", "seen: NDCG@10", "p", "new: NDCG@10", "p", "seconds"]
+    header = [
+        "method",
+        "NDCG@10",
+        "p",
+        "MAP",
+        "seen: NDCG@10",
+        "p",
+        "new: NDCG@10",
+        "p",
+        "seconds",
+    ]
     return Table(title, header, rows)
 
 
 def _choices(label: str, found: Mapping[str, Sequence[Any]], deals: int) -> str:
     """What tune chose in how many of the folds, and what it gained with each deal of them."""
-    chosen = Counter(result["chosen"] for results in found.values() for result in results)
+    chosen = Counter(
+        result["chosen"] for results in found.values() for result in results
+    )
     told = [f"{name} ({n})" for name, n in chosen.most_common() if name]
     note = f"{label}: tune chose {', '.join(told) or 'nothing'}."
     tuned = [results for results in found.values() if results[0]["chosen"]]
     if deals > 1 and tuned:
         raw, folds = next(iter(found.values())), len(tuned[0]) // deals
         gains = [
-            _gain(_joined(raw[first : first + folds]), _joined(tuned[0][first : first + folds]))
+            _gain(
+                _joined(raw[first : first + folds]),
+                _joined(tuned[0][first : first + folds]),
+            )
             for first in range(0, len(raw), folds)
         ]
         note += f" With the deals of the folds in turn it gained {'; '.join(gains)}."
@@ -154,18 +178,30 @@ def _gain(raw: Mapping[str, np.ndarray], values: Mapping[str, np.ndarray]) -> st
 def _joined(results: Sequence[Any]) -> dict[str, np.ndarray]:
     kinds = {**dict.fromkeys(MEASURES, float), "seen": bool, "queries": int}
     return {
-        name: np.concatenate([np.asarray(result[name], dtype=kind) for result in results])
+        name: np.concatenate(
+            [np.asarray(result[name], dtype=kind) for result in results]
+        )
         for name, kind in kinds.items()
     }
 
 
-def _cells(raw: Mapping[str, np.ndarray], values: Mapping[str, np.ndarray]) -> list[str]:
+def _cells(
+    raw: Mapping[str, np.ndarray], values: Mapping[str, np.ndarray]
+) -> list[str]:
     everyone = np.ones(raw["seen"].size, dtype=bool)
     cells = []
-    for who, with_map in ((everyone, True), (raw["seen"], False), (~raw["seen"], False)):
+    for who, with_map in (
+        (everyone, True),
+        (raw["seen"], False),
+        (~raw["seen"], False),
+    ):
         before, after = (_of_queries(v, "NDCG@10", who) for v in (raw, values))
         differs = who.any() and (before != after).any()
-        p = compare(Report({"m": before}), Report({"m": after})).p_value["m"] if differs else None
+        p = (
+            compare(Report({"m": before}), Report({"m": after})).p_value["m"]
+            if differs
+            else None
+        )
         cells += [
             f"{np.nanmean(after):.4f}" if who.any() else "–",
             "–" if p is None else f"{p:.3g}",
@@ -175,7 +211,9 @@ def _cells(raw: Mapping[str, np.ndarray], values: Mapping[str, np.ndarray]) -> l
     return cells
 
 
-def _of_queries(values: Mapping[str, np.ndarray], measure: str, who: np.ndarray) -> np.ndarray:
+def _of_queries(
+    values: Mapping[str, np.ndarray], measure: str, who: np.ndarray
+) -> np.ndarray:
     """The mean of each query over the deals that count for it: deals are no new queries."""
     _, number = np.unique(values["queries"][who], return_inverse=True)
     return np.bincount(number, values[measure][who]) / np.bincount(number)

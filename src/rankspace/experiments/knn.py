@@ -52,7 +52,9 @@ def run(recipe: Recipe, jobs: Jobs) -> Outcome:
             continue
         core = {key: value for key, value in data.items() if key not in APART}
         n_splits = 1 if data.get("published_split") else recipe.options["n_splits"]
-        for split, setting in itertools.product(range(n_splits), settings(method, data)):
+        for split, setting in itertools.product(
+            range(n_splits), settings(method, data)
+        ):
             pieces.append((core, method["estimator"], setting, split, options))
             places.append((method, data, split))
     cells: dict[tuple[str, str], list[list[Any]]] = {}
@@ -72,9 +74,12 @@ def run(recipe: Recipe, jobs: Jobs) -> Outcome:
 
 
 def one_piece(
-    data: Mapping[str, Any], estimator: str, setting: Mapping[str, Any], split: int,
+    data: Mapping[str, Any],
+    estimator: str,
+    setting: Mapping[str, Any],
+    split: int,
     options: Mapping[str, Any],
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """Errors of a setting for each k, on folds of the training part and on the test part."""
     train, test = _split(data, split, options)
     folds = KFold(data.get("folds", options["folds"]), shuffle=True, random_state=split)
@@ -82,7 +87,9 @@ def one_piece(
     scaler = StandardScaler() if data.get("standardise", True) else None
     votes = options["votes"]
     held_out = [
-        _errors(estimator, setting, train.take(rows), train.take(others), votes, scaler)[0]
+        _errors(
+            estimator, setting, train.take(rows), train.take(others), votes, scaler
+        )[0]
         for rows, others in parts
     ]
     errors, size = _errors(estimator, setting, train, test, votes, scaler)
@@ -95,12 +102,18 @@ def _load(name: str) -> Any:
     return open_dataset(name)
 
 
-def _split(data: Mapping[str, Any], split: int, options: Mapping[str, Any]) -> tuple[Part, Part]:
+def _split(
+    data: Mapping[str, Any], split: int, options: Mapping[str, Any]
+) -> tuple[Part, Part]:
     dataset = _load(data["name"])
-    whole = Part(np.asarray(dataset.X, dtype=data.get("dtype", "float64")), dataset.labels)
+    whole = Part(
+        np.asarray(dataset.X, dtype=data.get("dtype", "float64")), dataset.labels
+    )
     if not data.get("published_split"):
         rows = np.arange(len(whole.X))
-        parts = train_test_split(rows, test_size=options["test_size"], random_state=split)
+        parts = train_test_split(
+            rows, test_size=options["test_size"], random_state=split
+        )
         return whole.take(parts[0]), whole.take(parts[1])
     train, test = (whole.take(dataset.splits[name]) for name in ("train", "test"))
     if "n_components" in data:
@@ -110,9 +123,13 @@ def _split(data: Mapping[str, Any], split: int, options: Mapping[str, Any]) -> t
 
 
 def _errors(
-    estimator: str, setting: Mapping[str, Any], train: Part, test: Part,
-    votes: Sequence[int], scaler: Any,
-) -> tuple[list[float], int]:  # fmt: skip
+    estimator: str,
+    setting: Mapping[str, Any],
+    train: Part,
+    test: Part,
+    votes: Sequence[int],
+    scaler: Any,
+) -> tuple[list[float], int]:
     """Error of each k, and how many dimensions the metric has."""
     items, queries = train, test
     if scaler is not None:
@@ -140,12 +157,18 @@ class Cell(NamedTuple):
         n, mean = self.chosen.size, self.chosen.mean()
         error = f" ± {self.chosen.std(ddof=1) / n**0.5:.1f}" if n > 1 else ""
         return (
-            name, f"{self.published:.1f}", f"{mean:.1f}{error}", f"{self.optimistic:.1f}",
-            f"{mean - self.published:+.1f}", self.favourite,
-        )  # fmt: skip
+            name,
+            f"{self.published:.1f}",
+            f"{mean:.1f}{error}",
+            f"{self.optimistic:.1f}",
+            f"{mean - self.published:+.1f}",
+            self.favourite,
+        )
 
 
-def _cell(key: tuple[str, str], splits: Sequence[Sequence[Any]], recipe: Recipe) -> Cell:
+def _cell(
+    key: tuple[str, str], splits: Sequence[Sequence[Any]], recipe: Recipe
+) -> Cell:
     votes, paper = recipe.options["votes"], recipe.content["paper_values"]
     chosen, sizes, names = [], [], []
     for found in splits:
@@ -155,9 +178,12 @@ def _cell(key: tuple[str, str], splits: Sequence[Sequence[Any]], recipe: Recipe)
         names.append(f"{found[setting]['setting']}k {votes[vote]}")
     tested = np.array([[f["test"] for f in found] for found in splits])
     return Cell(
-        np.array(chosen), float(100 * tested.mean(axis=0).min()), float(np.mean(sizes)),
-        Counter(names).most_common(1)[0][0], paper[key[0]][paper["datasets"].index(key[1])],
-    )  # fmt: skip
+        np.array(chosen),
+        float(100 * tested.mean(axis=0).min()),
+        float(np.mean(sizes)),
+        Counter(names).most_common(1)[0][0],
+        paper[key[0]][paper["datasets"].index(key[1])],
+    )
 
 
 def choose(found: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
@@ -180,22 +206,42 @@ NOTES = [
     "setting and k of least mean error on the *test* parts, as the paper did ('best choice of C "
     "and k'), which flatters every method.",
 ]
-HEADER = ["method, data", "paper", "chosen on validation", "paper's rule", "difference", "mode"]
+HEADER = [
+    "method, data",
+    "paper",
+    "chosen on validation",
+    "paper's rule",
+    "difference",
+    "mode",
+]
 
 
 def _outcome(
-    recipe: Recipe, sets: Sequence[str], cells: Mapping[tuple[str, str], Cell], notes: list[str]
+    recipe: Recipe,
+    sets: Sequence[str],
+    cells: Mapping[tuple[str, str], Cell],
+    notes: list[str],
 ) -> Outcome:
     labels = list(dict.fromkeys(label for label, _ in cells))
-    rows = [cells[k].row(", ".join(k)) for k in itertools.product(labels, sets) if k in cells]
+    rows = [
+        cells[k].row(", ".join(k))
+        for k in itertools.product(labels, sets)
+        if k in cells
+    ]
     sizes = {
-        label: [cells[label, s].dimensions if (label, s) in cells else np.nan for s in sets]
+        label: [
+            cells[label, s].dimensions if (label, s) in cells else np.nan for s in sets
+        ]
         for label in labels
     }
     title = "Dimensions that hold 95 % of the spectral mass"
     tables = [
         Table("k-NN error in %", HEADER, rows),
-        Table(title, ["method", *sets], [(k, *(_shown(v) for v in sizes[k])) for k in labels]),
+        Table(
+            title,
+            ["method", *sets],
+            [(k, *(_shown(v) for v in sizes[k])) for k in labels],
+        ),
     ]
     picture = {"dimensions": lambda: grouped_bars(sets, sizes, title.lower(), log=True)}
     return Outcome(recipe, tables, [*NOTES, *notes], picture)

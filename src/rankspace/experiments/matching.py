@@ -64,19 +64,39 @@ def run(recipe: Recipe, jobs: Jobs) -> Outcome:
             notes.append(f"Left out: {problem['label']}. {error}")
             continue
         rows = [
-            (method["label"], *(f"{result[m]:.3f}" for m in MEASURES), f"{result['seconds']:,.0f}",
-             str(result["rounds"]), result["chosen"], *map(str, paper[method["label"]]))
+            (
+                method["label"],
+                *(f"{result[m]:.3f}" for m in MEASURES),
+                f"{result['seconds']:,.0f}",
+                str(result["rounds"]),
+                result["chosen"],
+                *map(str, paper[method["label"]]),
+            )
             for method, result in zip(methods, found, strict=True)
-        ]  # fmt: skip
+        ]
         tables.append(Table(f"{problem['label']} ({found[0]['size']})", HEADER, rows))
     return Outcome(recipe, tables, notes)
 
 
-HEADER = ["method", "AUC", "MAP", "MRR", "seconds", "rounds", "C", "paper's AUC", "MAP", "MRR",
-          "seconds", "rounds"]  # fmt: skip
+HEADER = [
+    "method",
+    "AUC",
+    "MAP",
+    "MRR",
+    "seconds",
+    "rounds",
+    "C",
+    "paper's AUC",
+    "MAP",
+    "MRR",
+    "seconds",
+    "rounds",
+]
 
 
-def one_piece(name: str, method: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+def one_piece(
+    name: str, method: Mapping[str, Any], options: Mapping[str, Any]
+) -> dict[str, Any]:
     """Choose C on held-out queries of the first interval, fit on all of it, judge the second."""
     first, second = (synthetic if name == "matching" else speed_dating)(options)
     every = settings(method, {})
@@ -91,11 +111,16 @@ def one_piece(name: str, method: Mapping[str, Any], options: Mapping[str, Any]) 
     begin = time.perf_counter()
     model = fit_estimator(method["estimator"], chosen, *first[:2])
     seconds = time.perf_counter() - begin
-    report = model._evaluate(second.X, second.relevance, None, None, None, " ".join(MEASURES))
+    report = model._evaluate(
+        second.X, second.relevance, None, None, None, " ".join(MEASURES)
+    )
     return {
-        **report.means, "seconds": seconds, "rounds": getattr(model, "n_iter_", "–"),
-        "chosen": f"{chosen['C']:g}" if "C" in chosen else "–", "size": _size(first, second),
-    }  # fmt: skip
+        **report.means,
+        "seconds": seconds,
+        "rounds": getattr(model, "n_iter_", "–"),
+        "chosen": f"{chosen['C']:g}" if "C" in chosen else "–",
+        "size": _size(first, second),
+    }
 
 
 def _size(first: Interval, second: Interval) -> str:
@@ -113,11 +138,15 @@ def synthetic(options: Mapping[str, Any]) -> tuple[Interval, Interval]:
     hidden = rng.standard_normal((d, options["n_hidden"])) / np.sqrt(d)
     first, second = (
         make_matching(
-            options[f"{part}_users"], n_features=d, n_queries=options[f"{part}_queries"],
-            hidden_map=hidden, noise=options["noise"], random_state=rng,
+            options[f"{part}_users"],
+            n_features=d,
+            n_queries=options[f"{part}_queries"],
+            hidden_map=hidden,
+            noise=options["noise"],
+            random_state=rng,
         )
         for part in ("train", "test")
-    )  # fmt: skip
+    )
     return Interval.of(first), Interval.of(second)
 
 

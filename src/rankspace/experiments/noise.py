@@ -18,23 +18,44 @@ from ._methods import fit_metric
 from ._recipe import Recipe
 from ._run import Jobs, Outcome, Table
 
-HEADER = ["method", "MAP", "3-NN accuracy", "real features kept", "noise features kept",
-          "MAP, authors' code", "3-NN accuracy, authors' code"]  # fmt: skip
+HEADER = [
+    "method",
+    "MAP",
+    "3-NN accuracy",
+    "real features kept",
+    "noise features kept",
+    "MAP, authors' code",
+    "3-NN accuracy, authors' code",
+]
 
 
 def run(recipe: Recipe, jobs: Jobs) -> Outcome:
     """Mean over splits for each method."""
     methods, published = recipe.content["methods"], recipe.content["published"]
     n_splits = recipe.options["n_splits"]
-    pieces = [(m, split, dict(recipe.options)) for m in methods for split in range(n_splits)]
+    pieces = [
+        (m, split, dict(recipe.options)) for m in methods for split in range(n_splits)
+    ]
     found = np.array(jobs.map(one_piece, pieces)).reshape(len(methods), n_splits, 4)
     rows = []
     for method, values in zip(methods, found, strict=True):
         means, error = values.mean(axis=0), values.std(axis=0, ddof=1) / n_splits**0.5
         scores = [f"{means[i]:.3f} ± {error[i]:.3f}" for i in (0, 1)]
-        kept = [f"{means[2]:.1f} of 13", f"{means[3]:.1f} of {recipe.options['n_noise']}"]
-        rows.append((method["label"], *scores, *kept, *published.get(method["label"], ("–", "–"))))
-    return Outcome(recipe, [Table("Held-out wines", HEADER, rows)], list(recipe.content["notes"]))
+        kept = [
+            f"{means[2]:.1f} of 13",
+            f"{means[3]:.1f} of {recipe.options['n_noise']}",
+        ]
+        rows.append(
+            (
+                method["label"],
+                *scores,
+                *kept,
+                *published.get(method["label"], ("–", "–")),
+            )
+        )
+    return Outcome(
+        recipe, [Table("Held-out wines", HEADER, rows)], list(recipe.content["notes"])
+    )
 
 
 def one_piece(
@@ -43,7 +64,10 @@ def one_piece(
     """MAP and 3-NN accuracy on held-out wines, and how many features of each kind are kept."""
     X, y = noisy_wine(options["n_noise"], split)
     train, test, y_train, y_test = train_test_split(
-        StandardScaler().fit_transform(X), y, test_size=options["test_size"], random_state=split
+        StandardScaler().fit_transform(X),
+        y,
+        test_size=options["test_size"],
+        random_state=split,
     )
     metric = fit_metric(method["estimator"], method.get("fixed", {}), train, y_train)
     ranking = Index(train, metric).rank(test)

@@ -24,7 +24,9 @@ class Prepared(NamedTuple):
 
 
 @lru_cache(maxsize=4)
-def prepare(name: str, per_class: int | None = None, n_words: int | None = None) -> Prepared:
+def prepare(
+    name: str, per_class: int | None = None, n_words: int | None = None
+) -> Prepared:
     """A data set by name; some rows of each class of it, or texts by their most telling words."""
     dataset = open_dataset(name) if n_words is None else open_texts(name)
     y = np.asarray(dataset.labels)
@@ -33,9 +35,14 @@ def prepare(name: str, per_class: int | None = None, n_words: int | None = None)
     rows = np.arange(len(y))
     if per_class is not None:
         rng = np.random.default_rng(0)
-        parts = [rng.choice(rows[y == label], per_class, replace=False) for label in np.unique(y)]
+        parts = [
+            rng.choice(rows[y == label], per_class, replace=False)
+            for label in np.unique(y)
+        ]
         rows = np.sort(np.concatenate(parts))
-    return Prepared(normalize(np.asarray(dataset.X[rows], dtype=np.float64)), y[rows], None)
+    return Prepared(
+        normalize(np.asarray(dataset.X[rows], dtype=np.float64)), y[rows], None
+    )
 
 
 def open_texts(name: str) -> Any:
@@ -63,7 +70,9 @@ def information_gain(counts: Any, y: np.ndarray) -> np.ndarray:
     codes = np.unique(y, return_inverse=True)[1]
     n = codes.size
     table = scipy.sparse.csr_array((np.ones(n), (np.arange(n), codes)))
-    present = (scipy.sparse.csr_array(counts > 0).astype(np.float64).T @ table).toarray()
+    present = (
+        scipy.sparse.csr_array(counts > 0).astype(np.float64).T @ table
+    ).toarray()
     absent = np.bincount(codes) - present
     share = present.sum(axis=1) / n
     whole = _entropy(np.bincount(codes)[None].astype(float))[0]

@@ -39,17 +39,23 @@ def run(recipe: Recipe, jobs: Jobs) -> Outcome:
     ]
     pieces = [(core(d), m, r, s, options["n_queries"]) for d, m, r, s in runs]
     found: dict[tuple[str, str], list[Any]] = {}
-    for (data, method, *_), result in zip(runs, jobs.map(one_piece, pieces), strict=True):
+    for (data, method, *_), result in zip(
+        runs, jobs.map(one_piece, pieces), strict=True
+    ):
         found.setdefault((data["label"], method["label"]), []).append(result)
     tables = [
         table(data, methods, found, options)
         for data in sets
         for table in (_errors_table, _differences_table)
     ]
-    pictures: dict[str, Any] = {"curves": lambda: _curves(sets, methods, found, options)}
+    pictures: dict[str, Any] = {
+        "curves": lambda: _curves(sets, methods, found, options)
+    }
     for view in recipe.content.get("views", []):
         if shown := [data for data in sets if data["label"] == view["dataset"]]:
-            pictures[view["name"]] = _view_picture(view, shown[0], methods, jobs, options)
+            pictures[view["name"]] = _view_picture(
+                view, shown[0], methods, jobs, options
+            )
     return Outcome(recipe, tables, [*recipe.content.get("notes", []), *notes], pictures)
 
 
@@ -78,7 +84,11 @@ def core(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def one_piece(
-    data: Mapping[str, Any], method: Mapping[str, Any], ratio: float, split: int, n_queries: int
+    data: Mapping[str, Any],
+    method: Mapping[str, Any],
+    ratio: float,
+    split: int,
+    n_queries: int,
 ) -> list[float]:
     """Ranking error of held-out points, and number of points learned from."""
     whole = prepare(**data)
@@ -88,7 +98,11 @@ def one_piece(
 
 
 def one_view(
-    data: Mapping[str, Any], method: Mapping[str, Any], ratio: float, split: int, n_queries: int
+    data: Mapping[str, Any],
+    method: Mapping[str, Any],
+    ratio: float,
+    split: int,
+    n_queries: int,
 ) -> list[Any]:
     """Held-out points in the plane, their classes, and their ranking error."""
     whole = prepare(**data)
@@ -101,7 +115,9 @@ def one_view(
     return [np.round(places, 6).tolist(), whole.y[shown].tolist(), error]
 
 
-def split_rows(y: np.ndarray, ratio: float, split: int) -> tuple[np.ndarray, np.ndarray]:
+def split_rows(
+    y: np.ndarray, ratio: float, split: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Rows to learn from, a share of each class but at least two, and all others, shuffled."""
     rng = np.random.default_rng(split)
     chosen = []
@@ -118,7 +134,9 @@ def _embed(X: Any, L: np.ndarray | None) -> np.ndarray:
     return np.asarray(X @ L.T)
 
 
-def _error(L: np.ndarray | None, whole: Prepared, rows: np.ndarray, others: np.ndarray) -> float:
+def _error(
+    L: np.ndarray | None, whole: Prepared, rows: np.ndarray, others: np.ndarray
+) -> float:
     relevance = Relevance.from_labels(whole.y[rows], query_labels=whole.y[others])
     items, points = (_embed(whole.X[part], L) for part in (rows, others))
     report = evaluate(Index(items).blocks(points), relevance, "ranking-error")
@@ -128,7 +146,9 @@ def _error(L: np.ndarray | None, whole: Prepared, rows: np.ndarray, others: np.n
 # ---------------------------------------------------------------------- methods
 
 
-def learn(method: Mapping[str, Any], whole: Prepared, rows: np.ndarray, seed: int) -> Any:
+def learn(
+    method: Mapping[str, Any], whole: Prepared, rows: np.ndarray, seed: int
+) -> Any:
     """Components by a method of rankspace or scikit-learn; None for all features as they are."""
     X, y = whole.X[rows], whole.y[rows]
     name, fixed = method["estimator"], method.get("fixed", {})
@@ -160,7 +180,9 @@ def discriminant(X: np.ndarray, y: np.ndarray, eps: float) -> np.ndarray:
     within += eps * np.trace(within) / d * np.eye(d)
     outer = means - means.mean(axis=0)
     k = min(2, len(labels) - 1)
-    return scipy.linalg.eigh(outer.T @ outer, within, subset_by_index=(d - k, d - 1))[1][:, ::-1].T
+    return scipy.linalg.eigh(outer.T @ outer, within, subset_by_index=(d - k, d - 1))[
+        1
+    ][:, ::-1].T
 
 
 def _nca(X: np.ndarray, y: np.ndarray, start: str, fixed: Any, seed: int) -> np.ndarray:
@@ -184,32 +206,48 @@ def _nca_objective(Z: np.ndarray, y: np.ndarray) -> float:
 
 
 def _errors_table(
-    data: Mapping[str, Any], methods: Any, found: Mapping[Any, Any], options: Mapping[str, Any]
+    data: Mapping[str, Any],
+    methods: Any,
+    found: Mapping[Any, Any],
+    options: Mapping[str, Any],
 ) -> Table:
     rows = []
     for method in methods:
         values = _values(found, data, method, options)
         rows.append((method["label"], *(_mean(v[:, 0]) for v in values)))
     sizes = _values(found, data, methods[0], options)[:, 0, 1]
-    heads = [f"{100 * r:g} % (n = {n:.0f})" for r, n in zip(options["ratios"], sizes, strict=True)]
+    heads = [
+        f"{100 * r:g} % (n = {n:.0f})"
+        for r, n in zip(options["ratios"], sizes, strict=True)
+    ]
     title = f"{data['label']}: ranking error, {options['n_splits']} splits"
     return Table(title, ["method", *heads], rows)
 
 
 def _differences_table(
-    data: Mapping[str, Any], methods: Any, found: Mapping[Any, Any], options: Mapping[str, Any]
+    data: Mapping[str, Any],
+    methods: Any,
+    found: Mapping[Any, Any],
+    options: Mapping[str, Any],
 ) -> Table:
     """How far each other method is above the first, on the same splits."""
     first, rows = _values(found, data, methods[0], options)[:, :, 0], []
     for method in methods[1:]:
         gaps = _values(found, data, method, options)[:, :, 0] - first
         rows.append((method["label"], *(_mean(gap, sign="+") for gap in gaps)))
-    title = f"{data['label']}: error above that of {methods[0]['label']}, split by split"
-    return Table(title, ["method", *(f"{100 * ratio:g} %" for ratio in options["ratios"])], rows)
+    title = (
+        f"{data['label']}: error above that of {methods[0]['label']}, split by split"
+    )
+    return Table(
+        title, ["method", *(f"{100 * ratio:g} %" for ratio in options["ratios"])], rows
+    )
 
 
 def _values(
-    found: Mapping[Any, Any], data: Mapping[str, Any], method: Any, options: Mapping[str, Any]
+    found: Mapping[Any, Any],
+    data: Mapping[str, Any],
+    method: Any,
+    options: Mapping[str, Any],
 ) -> Any:
     """Results by ratio, split and kind."""
     results = found[data["label"], method["label"]]
@@ -224,10 +262,14 @@ def _mean(values: np.ndarray, sign: str = "") -> str:
     return f"{mean} ± {values.std(ddof=1) / np.sqrt(values.size):.3f}"
 
 
-def _curves(sets: Any, methods: Any, found: Mapping[Any, Any], options: Mapping[str, Any]) -> Any:
+def _curves(
+    sets: Any, methods: Any, found: Mapping[Any, Any], options: Mapping[str, Any]
+) -> Any:
     drawn = figure(len(sets), (4.0 * len(sets), 3.8))
     for ax, data in zip(drawn.axes, sets, strict=True):
-        errors = {m["label"]: _values(found, data, m, options)[:, :, 0] for m in methods}
+        errors = {
+            m["label"]: _values(found, data, m, options)[:, :, 0] for m in methods
+        }
         LearningCurveDisplay(options["ratios"], errors, title=data["label"]).plot(ax=ax)
     return drawn
 

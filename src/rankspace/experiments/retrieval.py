@@ -45,7 +45,9 @@ def run(recipe: Recipe, jobs: Jobs) -> Outcome:
         if method["label"] in data.get("skip", []):
             continue
         core = {key: value for key, value in data.items() if key not in APART}
-        ranks = data.get("ranks", recipe.options["ranks"]) if method.get("ranked") else [0]
+        ranks = (
+            data.get("ranks", recipe.options["ranks"]) if method.get("ranked") else [0]
+        )
         for rank, fold in itertools.product(ranks, range(n_folds(data))):
             every = settings(method, data)
             pieces.append((core, method["estimator"], every, rank, fold, options))
@@ -73,18 +75,26 @@ def n_folds(data: Mapping[str, Any]) -> int:
 
 
 def one_piece(
-    data: Mapping[str, Any], estimator: str, every: Sequence[Mapping[str, Any]], rank: int,
-    fold: int, options: Mapping[str, Any],
-) -> dict[str, Any]:  # fmt: skip
+    data: Mapping[str, Any],
+    estimator: str,
+    every: Sequence[Mapping[str, Any]],
+    rank: int,
+    fold: int,
+    options: Mapping[str, Any],
+) -> dict[str, Any]:
     """Choose a setting on the validation part, fit on all that is no test, judge the test part."""
     dataset = _load(data["name"])
     rows = split_rows(dataset, data, fold, options)
-    every = [{**setting, **({"n_components": rank} if rank else {})} for setting in every]
+    every = [
+        {**setting, **({"n_components": rank} if rank else {})} for setting in every
+    ]
     chosen = every[0]
     if len(every) > 1:
         part = _prepared(dataset, data, rows.train, rows.validation)
         models = [_fit(estimator, setting, part)[0] for setting in every]
-        scores = [model.score(part.X, part.judged, queries=part.points) for model in models]
+        scores = [
+            model.score(part.X, part.judged, queries=part.points) for model in models
+        ]
         chosen = every[int(np.argmax(scores))]
     part = _prepared(
         dataset, data, np.sort(np.concatenate((rows.train, rows.validation))), rows.test
@@ -92,7 +102,11 @@ def one_piece(
     model, seconds = _fit(estimator, chosen, part)
     measures = " ".join(MEASURES.values())
     report = model._evaluate(part.X, part.judged, None, part.points, None, measures)
-    varied = {key: value for key, value in chosen.items() if any(s[key] != value for s in every)}
+    varied = {
+        key: value
+        for key, value in chosen.items()
+        if any(s[key] != value for s in every)
+    }
     shown = ", ".join(f"{key} {value:g}" for key, value in varied.items())
     return {**report.means, "seconds": seconds, "chosen": shown, "size": _size(part)}
 
@@ -104,7 +118,9 @@ def _fit(estimator: str, setting: Mapping[str, Any], part: Split) -> tuple[Any, 
 
 
 def _size(part: Split) -> str:
-    return f"{part.X.shape[0]:,} items x {part.X.shape[1]}, {len(part.points):,} queries"
+    return (
+        f"{part.X.shape[0]:,} items x {part.X.shape[1]}, {len(part.points):,} queries"
+    )
 
 
 @lru_cache(maxsize=2)
@@ -154,29 +170,42 @@ def _prepared(
     assert isinstance(relevance, Relevance)
     numbers = np.arange(len(rows))
     part = hold_out(
-        dataset.X[rows], relevance[rows], None, numbers[: len(items)], numbers[len(items) :]
+        dataset.X[rows],
+        relevance[rows],
+        None,
+        numbers[: len(items)],
+        numbers[len(items) :],
     )
     steps: list[Any] = [StandardScaler()] if data.get("standardise") else []
     if "n_components" in data:
         kind = TruncatedSVD if scipy.sparse.issparse(part.X) else PCA
         steps.append(kind(data["n_components"], random_state=0))
     if not steps:
-        return part._replace(X=np.asarray(part.X, float), points=np.asarray(part.points, float))
+        return part._replace(
+            X=np.asarray(part.X, float), points=np.asarray(part.points, float)
+        )
     pipeline = make_pipeline(*steps).fit(part.X)
-    return part._replace(X=pipeline.transform(part.X), points=pipeline.transform(part.points))
+    return part._replace(
+        X=pipeline.transform(part.X), points=pipeline.transform(part.points)
+    )
 
 
 # ---------------------------------------------------------------------- tables and pictures
 
 
-def _table(label: str, found: Mapping[Any, Sequence[Any]], paper: Mapping[str, Any]) -> Table:
+def _table(
+    label: str, found: Mapping[Any, Sequence[Any]], paper: Mapping[str, Any]
+) -> Table:
     rows, size = [], ""
     for (data, method, rank), results in found.items():
         if data != label:
             continue
         size = results[0]["size"]
         chosen = " / ".join(dict.fromkeys(result["chosen"] for result in results))
-        scores = [_mean([result[measure] for result in results]) for measure in MEASURES.values()]
+        scores = [
+            _mean([result[measure] for result in results])
+            for measure in MEASURES.values()
+        ]
         seconds = float(np.mean([result["seconds"] for result in results]))
         row = [method, str(rank or "–"), *scores, f"{seconds:,.1f}", chosen or "–"]
         rows.append([*row, *map(str, paper.get(method, ["–"] * 4))] if paper else row)
@@ -186,7 +215,11 @@ def _table(label: str, found: Mapping[Any, Sequence[Any]], paper: Mapping[str, A
 
 
 def _mean(values: Sequence[float]) -> str:
-    error = f" ± {np.std(values, ddof=1) / len(values) ** 0.5:.3f}" if len(values) > 1 else ""
+    error = (
+        f" ± {np.std(values, ddof=1) / len(values) ** 0.5:.3f}"
+        if len(values) > 1
+        else ""
+    )
     return f"{np.mean(values):.3f}{error}"
 
 
@@ -194,7 +227,9 @@ def _picture(label: str, found: Mapping[Any, Sequence[Any]]) -> Any:
     """Measures and seconds against the rank; methods without one are level lines."""
     shown = {"AUC": "auc", "MAP": "map", "seconds": "seconds"}
     ranks = sorted({rank for data, _, rank in found if data == label and rank})
-    views: dict[str, dict[str, tuple[list[int], list[float]]]] = {name: {} for name in shown}
+    views: dict[str, dict[str, tuple[list[int], list[float]]]] = {
+        name: {} for name in shown
+    }
     for (data, method, rank), results in found.items():
         if data != label:
             continue

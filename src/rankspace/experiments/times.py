@@ -27,7 +27,10 @@ def run(recipe: Recipe, jobs: Jobs) -> Outcome:
         (data["label"], method["label"]): result[0]
         for (data, method), result in zip(pairs, found, strict=True)
     }
-    sizes = {data["label"]: result[1:] for (data, _), result in zip(pairs, found, strict=True)}
+    sizes = {
+        data["label"]: result[1:]
+        for (data, _), result in zip(pairs, found, strict=True)
+    }
     heads = [f"{label} ({n} x {d:,})" for label, (n, d) in sizes.items()]
     rows = [
         (method["label"], *(_shown(seconds[label, method["label"]]) for label in sizes))

@@ -24,18 +24,22 @@ def run(recipe: Recipe, jobs: Jobs) -> Outcome:
     """Learn on one sample, judge on another, and draw both spaces."""
     options = recipe.options
     train, test = (
-        make_mlr_toy(options["n_samples"], random_state=options["seed"] + part) for part in (0, 1)
+        make_mlr_toy(options["n_samples"], random_state=options["seed"] + part)
+        for part in (0, 1)
     )
     rows, views = [], {}
     for method in recipe.content["methods"]:
-        metric = fit_metric(method["estimator"], method.get("fixed", {}), train.X, train.labels)
+        metric = fit_metric(
+            method["estimator"], method.get("fixed", {}), train.X, train.labels
+        )
         rows.append((method["label"], *_judge(metric, train, test, options["votes"])))
         views[method["label"]] = _view(metric, test.X)
     return Outcome(
-        recipe, [Table("Where the distance comes from, and what it is worth", HEADER, rows)],
+        recipe,
+        [Table("Where the distance comes from, and what it is worth", HEADER, rows)],
         list(recipe.content["notes"]),
         {"toy": lambda: panels(views, test.labels)},
-    )  # fmt: skip
+    )
 
 
 def _judge(metric: Any, train: Any, test: Any, votes: int) -> tuple[float, float, str]:

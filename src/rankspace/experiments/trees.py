@@ -18,8 +18,17 @@ from ._recipe import Recipe
 from ._run import Jobs, Outcome, Table
 
 MEASURES = ("ndcg@5", "ndcg@10", "ndcg@20")
-HEADER = ["method", *(m.upper() for m in MEASURES), "fit, s", "score, us a document",
-          "paper: NDCG@5", "NDCG@10", "NDCG@20", "fit, min", "score, 'ms' a document"]  # fmt: skip
+HEADER = [
+    "method",
+    *(m.upper() for m in MEASURES),
+    "fit, s",
+    "score, us a document",
+    "paper: NDCG@5",
+    "NDCG@10",
+    "NDCG@20",
+    "fit, min",
+    "score, 'ms' a document",
+]
 
 
 def run(recipe: Recipe, jobs: Jobs) -> Outcome:
@@ -29,17 +38,23 @@ def run(recipe: Recipe, jobs: Jobs) -> Outcome:
     for data in recipe.content["problems"]:
         folds = range(min(data["folds"], recipe.options["n_splits"]))
         pieces = [
-            (data["name"], method, fold) for method, fold in itertools.product(methods, folds)
+            (data["name"], method, fold)
+            for method, fold in itertools.product(methods, folds)
         ]
         try:
-            found = np.array(jobs.map(one_piece, pieces)).reshape(len(methods), len(folds), 5)
+            found = np.array(jobs.map(one_piece, pieces)).reshape(
+                len(methods), len(folds), 5
+            )
         except FileNotFoundError as error:
             notes.append(f"Left out: {data['label']}. {error}")
             continue
         rows = []
         for method, values in zip(methods, found, strict=True):
             means = values.mean(axis=0)
-            shown = [f"{v:.4f}" for v in means[:3]] + [f"{means[3]:.2f}", f"{1e6 * means[4]:.1f}"]
+            shown = [f"{v:.4f}" for v in means[:3]] + [
+                f"{means[3]:.2f}",
+                f"{1e6 * means[4]:.1f}",
+            ]
             published = paper.get(method["label"]) if data.get("published") else None
             rows.append((method["label"], *shown, *(published or ["–"] * 5)))
         tables.append(Table(data["label"], HEADER, rows))
@@ -50,7 +65,9 @@ def one_piece(name: str, method: Mapping[str, Any], fold: int) -> tuple[float, .
     """Measures on the test part, processor seconds of a fit, and of scoring a document."""
     dataset = open_dataset(name)
     parts = dataset.splits if "vali" in dataset.splits else dataset.fold(fold + 1)
-    train, vali, test = (_sorted(dataset, parts[role]) for role in ("train", "vali", "test"))
+    train, vali, test = (
+        _sorted(dataset, parts[role]) for role in ("train", "vali", "test")
+    )
     start = time.process_time()
     predict = LEARNERS[method["learner"]](train, vali, dict(method.get("fixed", {})))
     fit = time.process_time() - start
@@ -77,7 +94,9 @@ Predict = Callable[[np.ndarray], np.ndarray]
 
 def local_metrics(train: Dataset, vali: Dataset, options: dict[str, Any]) -> Predict:
     """LGMML, in the paper's form if it is asked for."""
-    model = (LGMML.paper if options.pop("paper", False) else LGMML)(random_state=0, **options)
+    model = (LGMML.paper if options.pop("paper", False) else LGMML)(
+        random_state=0, **options
+    )
     model.fit(train.X.astype(np.float32), train.grades, qid=train.qid)
     return lambda X: model.predict(X.astype(np.float32))
 
@@ -93,16 +112,20 @@ def boosted(train: Dataset, vali: Dataset, options: dict[str, Any]) -> Predict:
     ranks = options["objective"] == "lambdarank"
     data = [
         lightgbm.Dataset(
-            part.X.astype(np.float32), part.grades,
+            part.X.astype(np.float32),
+            part.grades,
             group=_sizes(part) if ranks else None,
         )
         for part in (train, vali)
-    ]  # fmt: skip
+    ]
     metric = {"metric": "ndcg", "eval_at": [10]} if ranks else {"metric": "l2"}
     model = lightgbm.train(
-        {**options, **metric, "num_threads": 1, "verbose": -1, "seed": 0}, data[0], 5000,
-        valid_sets=[data[1]], callbacks=[lightgbm.early_stopping(100, verbose=False)],
-    )  # fmt: skip
+        {**options, **metric, "num_threads": 1, "verbose": -1, "seed": 0},
+        data[0],
+        5000,
+        valid_sets=[data[1]],
+        callbacks=[lightgbm.early_stopping(100, verbose=False)],
+    )
     return lambda X: np.asarray(model.predict(X.astype(np.float32), num_threads=1))
 
 

@@ -22,14 +22,23 @@ def run(recipe: Recipe, jobs: Jobs) -> Outcome:
         cut, mean = truncated(full, gamma), expected(full, gamma)
         known = dict(zip(published["rank"], published["expected"], strict=True))
         rows = [
-            (str(k), f"{full[k]:.4f}", f"{cut[k]:.4f}", f"{mean[k]:.4f}",
-             f"{known[k]:.4f}" if gamma == published["gamma"] and k in known else "–")
+            (
+                str(k),
+                f"{full[k]:.4f}",
+                f"{cut[k]:.4f}",
+                f"{mean[k]:.4f}",
+                f"{known[k]:.4f}"
+                if gamma == published["gamma"] and k in known
+                else "–",
+            )
             for k in shown
-        ]  # fmt: skip
+        ]
         tables.append(Table(f"gamma = {gamma}, {n} irrelevant items", HEADER, rows))
         ranks = np.arange(1, n + 1)
         lines = {"L": full, "cut at gamma": cut, "expected": mean}
-        views[f"gamma = {gamma}"] = {name: (ranks, values[1:]) for name, values in lines.items()}
+        views[f"gamma = {gamma}"] = {
+            name: (ranks, values[1:]) for name, values in lines.items()
+        }
     pictures = {"loss": lambda: curves(views, "irrelevant items too near")}
     return Outcome(recipe, tables, list(recipe.content["notes"]), pictures)
 

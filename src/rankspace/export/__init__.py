@@ -9,10 +9,10 @@ from ._qdrant import to_qdrant
 __all__ = [
     "QuerySide",
     "to_faiss",
-    "to_query_side",
     "to_npy",
     "to_onnx",
     "to_pgvector",
     "to_qdrant",
+    "to_query_side",
     "to_sql",
 ]

@@ -87,7 +87,12 @@ def to_npy(
     """
     check_choice(side, "side", SIDES)
     blocks = open_blocks(metric, vectors, block_size, side)
-    _write(blocks, metric.embed_items if side == "items" else metric.embed_queries, path, progress)
+    _write(
+        blocks,
+        metric.embed_items if side == "items" else metric.embed_queries,
+        path,
+        progress,
+    )
 
 
 def to_query_side(
@@ -166,7 +171,9 @@ class _Widened:
         self.centre = centre
 
     def __call__(self, block: np.ndarray) -> np.ndarray:
-        mapped = self.metric.embed_items(np.subtract(block, self.centre, dtype=np.float64))
+        mapped = self.metric.embed_items(
+            np.subtract(block, self.centre, dtype=np.float64)
+        )
         squares = np.einsum("ij,ij->i", mapped, mapped)
         return np.column_stack((block, (0 - squares).astype(block.dtype)))
 
@@ -182,18 +189,22 @@ def _distance_queries(metric: EmbeddingMetric, centre: np.ndarray) -> BilinearMe
     left = twice @ metric.query_map
     left = np.vstack((left, np.zeros(left.shape[1])))
     return BilinearMetric(
-        left, np.eye(len(left)), query_offset=np.append(offset, 1.0),
+        left,
+        np.eye(len(left)),
+        query_offset=np.append(offset, 1.0),
         parameters=_frozen_parameters(metric),
-    )  # fmt: skip
+    )
 
 
 def _inner_queries(metric: EmbeddingMetric) -> BilinearMetric:
     """``q`` to ``B'(A q + a)``."""
     back = metric.item_map.T.astype(np.float64)
     return BilinearMetric(
-        back @ metric.query_map, np.eye(len(back)), query_offset=back @ metric.query_offset,
+        back @ metric.query_map,
+        np.eye(len(back)),
+        query_offset=back @ metric.query_offset,
         parameters=_frozen_parameters(metric),
-    )  # fmt: skip
+    )
 
 
 def _frozen_parameters(metric: EmbeddingMetric) -> dict[str, Any]:

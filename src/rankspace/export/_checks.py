@@ -9,7 +9,9 @@ from .._engine.vectors import VectorBlocks
 from ..metrics.embedding import EmbeddingMetric
 
 
-def open_blocks(metric: Any, vectors: Any, size: int, side: str = "items") -> VectorBlocks:
+def open_blocks(
+    metric: Any, vectors: Any, size: int, side: str = "items"
+) -> VectorBlocks:
     """Vectors in blocks, or the error that says why the metric cannot map them."""
     check_metric(metric)
     blocks = VectorBlocks(vectors, size)

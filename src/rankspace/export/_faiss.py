@@ -16,9 +16,15 @@ from ._arrays import SAMPLE, Progress
 from ._checks import need, open_blocks
 
 INDEXES = ("exact", "hnsw", "ivf")
-N_LINKS, EFFORT_OF_BUILDING = 32, 200  # of each node of a graph, and candidates for them
+N_LINKS, EFFORT_OF_BUILDING = (
+    32,
+    200,
+)  # of each node of a graph, and candidates for them
 LEAST_ROWS_A_CELL, MOST_ROWS_A_CELL = 39, 256  # that FAISS likes to train on
-N_EXAMPLES, DEPTH = 256, 10  # queries, and the length of their lists, that settle the effort
+N_EXAMPLES, DEPTH = (
+    256,
+    10,
+)  # queries, and the length of their lists, that settle the effort
 
 
 def to_faiss(
@@ -90,7 +96,9 @@ def to_faiss(
     maps = _item_maps(faiss, metric, blocks)
     loader = _wrap(faiss, maps, store)
     if index == "ivf":
-        loader.train(_single(blocks.sample(store.nlist * MOST_ROWS_A_CELL, random_state)))
+        loader.train(
+            _single(blocks.sample(store.nlist * MOST_ROWS_A_CELL, random_state))
+        )
     for block in blocks:
         loader.add(_single(block))
         if progress is not None:
@@ -109,7 +117,11 @@ def to_faiss(
 
 
 def _empty_store(
-    faiss: Any, metric: EmbeddingMetric, blocks: VectorBlocks, index: str, random_state: int
+    faiss: Any,
+    metric: EmbeddingMetric,
+    blocks: VectorBlocks,
+    index: str,
+    random_state: int,
 ) -> Any:
     width = len(metric.item_map)
     measure = faiss.METRIC_INNER_PRODUCT if metric.inner_product else faiss.METRIC_L2

@@ -17,7 +17,9 @@ from ._checks import check_metric, need
 OPSET, IR_VERSION = 13, 8  # old enough for every runtime in use
 
 
-def to_onnx(metric: EmbeddingMetric, path: PathLike | None = None, *, side: str = "queries") -> Any:
+def to_onnx(
+    metric: EmbeddingMetric, path: PathLike | None = None, *, side: str = "queries"
+) -> Any:
     """Write the map of a metric as an ONNX model.
 
     The model takes ``vectors``, float32 of shape (n, n_features), and gives ``mapped``: one
@@ -50,11 +52,17 @@ def to_onnx(metric: EmbeddingMetric, path: PathLike | None = None, *, side: str 
     onnx = need("onnx", "onnx")
     matrix, offset = _map_of(metric, side)
     model = onnx.helper.make_model(
-        _graph(onnx, matrix, offset), producer_name="rankspace", ir_version=IR_VERSION,
+        _graph(onnx, matrix, offset),
+        producer_name="rankspace",
+        ir_version=IR_VERSION,
         opset_imports=[onnx.helper.make_opsetid("", OPSET)],
-    )  # fmt: skip
+    )
     search = "inner product" if metric.inner_product else "Euclidean distance"
-    notes = {"side": side, "search": search, "parameters": json.dumps(metric.parameters)}
+    notes = {
+        "side": side,
+        "search": search,
+        "parameters": json.dumps(metric.parameters),
+    }
     onnx.helper.set_model_props(model, notes)
     onnx.checker.check_model(model, full_check=True)
     if path is not None:
@@ -79,12 +87,15 @@ def _graph(onnx: Any, matrix: np.ndarray, offset: np.ndarray | None) -> Any:
         constants.append(_constant(onnx, "offset", offset))
     n_components, n_features = matrix.shape
     return helper.make_graph(
-        nodes, "rankspace",
+        nodes,
+        "rankspace",
         [helper.make_tensor_value_info("vectors", single, ["n", n_features])],
         [helper.make_tensor_value_info("mapped", single, ["n", n_components])],
         initializer=constants,
-    )  # fmt: skip
+    )
 
 
 def _constant(onnx: Any, name: str, values: np.ndarray) -> Any:
-    return onnx.numpy_helper.from_array(np.ascontiguousarray(values, dtype=np.float32), name)
+    return onnx.numpy_helper.from_array(
+        np.ascontiguousarray(values, dtype=np.float32), name
+    )

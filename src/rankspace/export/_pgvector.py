@@ -217,7 +217,9 @@ def to_sql(
     return made.query("$1", "$2")
 
 
-def _table(metric: EmbeddingMetric, name: str, ids: np.ndarray | None, index: str) -> _Table:
+def _table(
+    metric: EmbeddingMetric, name: str, ids: np.ndarray | None, index: str
+) -> _Table:
     check_choice(index, "index", INDEXES)
     if not NAME.fullmatch(name):
         raise ValueError(
@@ -230,11 +232,16 @@ def _table(metric: EmbeddingMetric, name: str, ids: np.ndarray | None, index: st
             f"with index={index!r} pgvector takes vectors of up to {widest} components: got "
             f"{width}. Learn fewer components, or search exactly."
         )
-    return _Table(name, width, metric.inner_product, "bigint" if ids is None else "text")
+    return _Table(
+        name, width, metric.inner_product, "bigint" if ids is None else "text"
+    )
 
 
 def _rows(
-    metric: EmbeddingMetric, blocks: VectorBlocks, ids: np.ndarray | None, progress: Progress | None
+    metric: EmbeddingMetric,
+    blocks: VectorBlocks,
+    ids: np.ndarray | None,
+    progress: Progress | None,
 ) -> Iterator[tuple[Any, np.ndarray]]:
     """Names and mapped vectors of each block."""
     start = 0
@@ -250,7 +257,12 @@ def _rows(
 def _binary(names: Any, rows: np.ndarray) -> bytes:
     """Rows as COPY reads them in binary: two fields, each with its length in bytes before it."""
     n, width = rows.shape
-    vector = [("bytes", ">i4"), ("width", ">i2"), ("unused", ">i2"), ("values", ">f4", (width,))]
+    vector = [
+        ("bytes", ">i4"),
+        ("width", ">i2"),
+        ("unused", ">i2"),
+        ("values", ">f4", (width,)),
+    ]
     fields = np.zeros(n, dtype=vector)
     fields["bytes"], fields["width"], fields["values"] = 4 + 4 * width, width, rows
     parts = []
@@ -264,7 +276,8 @@ def _text(names: Any, rows: np.ndarray) -> str:
     """Rows as COPY reads them in text; nine digits hold a single-precision number."""
     form = "%s\t[" + ",".join(["%.9g"] * rows.shape[1]) + "]\n"
     return "".join(
-        form % (_escaped(name), *row) for name, row in zip(names, rows.tolist(), strict=True)
+        form % (_escaped(name), *row)
+        for name, row in zip(names, rows.tolist(), strict=True)
     )
 
 

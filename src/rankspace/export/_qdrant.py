@@ -72,7 +72,9 @@ def to_qdrant(
             collection,
             vectors=metric.embed_items(block).astype(np.float32, copy=False),
             ids=range(start, stop),
-            payload=None if names is None else [{"name": str(n)} for n in names[start:stop]],
+            payload=None
+            if names is None
+            else [{"name": str(n)} for n in names[start:stop]],
             batch_size=BATCH,
             wait=True,
         )
@@ -81,7 +83,9 @@ def to_qdrant(
             progress(stop / blocks.n_rows)
 
 
-def _create(metric: EmbeddingMetric, client: Any, collection: str, replace: bool) -> None:
+def _create(
+    metric: EmbeddingMetric, client: Any, collection: str, replace: bool
+) -> None:
     models = need("qdrant_client.models", "qdrant-client")
     if client.collection_exists(collection):
         if not replace:
@@ -92,4 +96,6 @@ def _create(metric: EmbeddingMetric, client: Any, collection: str, replace: bool
         client.delete_collection(collection)
     width = len(metric.item_map)
     distance = models.Distance.DOT if metric.inner_product else models.Distance.EUCLID
-    client.create_collection(collection, models.VectorParams(size=width, distance=distance))
+    client.create_collection(
+        collection, models.VectorParams(size=width, distance=distance)
+    )

@@ -9,7 +9,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+)
 from sklearn.utils import check_array
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -133,7 +137,11 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     @property
     def _accepted(self) -> dict[str, Any]:
         finite = "allow-nan" if self._accepts_nan else True
-        return {"dtype": FLOATS, "accept_sparse": self._accepts_sparse, "ensure_all_finite": finite}
+        return {
+            "dtype": FLOATS,
+            "accept_sparse": self._accepts_sparse,
+            "ensure_all_finite": finite,
+        }
 
     def _as_relevance(self, X: np.ndarray, y: Any, qid: Any) -> Relevance:
         """Labels, grades with their lists, or a Relevance as it is."""
@@ -186,7 +194,11 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """
         check_is_fitted(self)
         X = validate_data(
-            self, as_rows(X), reset=False, dtype=FLOATS, accept_sparse=self._accepts_sparse
+            self,
+            as_rows(X),
+            reset=False,
+            dtype=FLOATS,
+            accept_sparse=self._accepts_sparse,
         )
         return self.metric_.transform(X)  # type: ignore[union-attr]
 
@@ -240,7 +252,13 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return self._score_rows(X)
 
     def score(
-        self, X: Any, y: Any, sample_weight: Any = None, *, queries: Any = None, qid: Any = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        queries: Any = None,
+        qid: Any = None,
     ) -> float:
         """Mean average precision of ranking ``X``.
 
@@ -278,9 +296,13 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         relevance = self._as_relevance(X, y, qid)
         queries = self._check_queries(relevance, queries)
         if not relevance.trainable.any():
-            logger.warning("no query has something relevant and something irrelevant to rank.")
+            logger.warning(
+                "no query has something relevant and something irrelevant to rank."
+            )
         if sample_weight is not None:
-            relevance = replace(relevance, weights=query_weights(sample_weight, relevance))
+            relevance = replace(
+                relevance, weights=query_weights(sample_weight, relevance)
+            )
         if relevance.has_candidate_lists:
             lists = list_of_row(relevance)
             ranking = Ranking.from_groups(-self._score_lists(X, lists), lists)
@@ -292,7 +314,9 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             return evaluate(index.blocks(points, query_items=own), relevance, measures)
         table = relevance.judged_lists()
         judged = np.split(table.indices, table.indptr[1:-1])
-        return evaluate(index.rerank(points, judged, query_items=own), relevance, measures)
+        return evaluate(
+            index.rerank(points, judged, query_items=own), relevance, measures
+        )
 
     # ------------------------------------------------------------------ the metric
 
@@ -392,6 +416,8 @@ def _trainable(relevance: Relevance) -> np.ndarray:
     if not mask.all():
         logger.warning(
             "%d of %d queries have nothing relevant or nothing irrelevant and are left out of "
-            "training.", np.sum(~mask), mask.size,
-        )  # fmt: skip
+            "training.",
+            np.sum(~mask),
+            mask.size,
+        )
     return np.flatnonzero(mask)

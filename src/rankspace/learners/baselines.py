@@ -66,18 +66,27 @@ class _PairLearner(BaseRanker):
     ) -> LinearMetric:
         self._check_params()
         data = scale_data(X, relevance, queries)
-        loss = PairLoss(data.X.astype(float), data.Q.astype(float), relevance, self.max_memory)
+        loss = PairLoss(
+            data.X.astype(float), data.Q.astype(float), relevance, self.max_memory
+        )
         d = X.shape[1]
         # The scale of standardised features, from which both methods were made to start.
         start = np.sqrt(2 * d) * np.eye(d)
-        found = loss.minimise(self._row_loss(loss), start, tol=self.tol, max_iter=self.max_iter)
+        found = loss.minimise(
+            self._row_loss(loss), start, tol=self.tol, max_iter=self.max_iter
+        )
         if not found.converged:
             warnings.warn(
                 f"{type(self).__name__} stopped after {self.max_iter} steps while its loss still "
                 f"fell by more than tol={self.tol} of itself. Raise max_iter or tol.",
-                ConvergenceWarning, stacklevel=4,
-            )  # fmt: skip
-        self.loss_, self.history_, self.n_iter_ = found.loss, found.losses, len(found.losses)
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        self.loss_, self.history_, self.n_iter_ = (
+            found.loss,
+            found.losses,
+            len(found.losses),
+        )
         components = (found.components / data.scale).astype(X.dtype)
         return LinearMetric(components, parameters={"method": type(self).__name__})
 
@@ -194,7 +203,9 @@ class MLCC(_PairLearner):
     True
     """
 
-    def __init__(self, *, tol: float = 1e-6, max_iter: int = 200, max_memory: int = 512) -> None:
+    def __init__(
+        self, *, tol: float = 1e-6, max_iter: int = 200, max_memory: int = 512
+    ) -> None:
         self.tol = tol
         self.max_iter = max_iter
         self.max_memory = max_memory
@@ -254,7 +265,12 @@ class SVMMAP(BaseRanker):
     _metric_type = BilinearMetric
 
     def __init__(
-        self, C: float = 1000.0, *, tol: float = 0.01, max_iter: int = 200, max_memory: int = 512
+        self,
+        C: float = 1000.0,
+        *,
+        tol: float = 0.01,
+        max_iter: int = 200,
+        max_memory: int = 512,
     ) -> None:
         self.C = C
         self.tol = tol
@@ -272,25 +288,36 @@ class SVMMAP(BaseRanker):
         self.coef_ = w.astype(X.dtype)
         d = X.shape[1]
         return BilinearMetric(
-            np.zeros((1, d), dtype=X.dtype), self.coef_[None], query_offset=np.ones(1, dtype=X.dtype),
+            np.zeros((1, d), dtype=X.dtype),
+            self.coef_[None],
+            query_offset=np.ones(1, dtype=X.dtype),
             parameters={"method": type(self).__name__, "C": float(self.C)},
-        )  # fmt: skip
+        )
 
     def _solve(self, data: Scaled, relevance: Relevance) -> np.ndarray:
         d = data.X.shape[1]
         loss = LinearRankingLoss(
-            data.X, data.Q, relevance, "map", np.arange(relevance.n_queries), self.max_memory
+            data.X,
+            data.Q,
+            relevance,
+            "map",
+            np.arange(relevance.n_queries),
+            self.max_memory,
         )
         result = cutting_plane(
-            lambda w: loss.plane(w[None]), VectorProblem(d, self.C), np.zeros(d), tol=self.tol,
+            lambda w: loss.plane(w[None]),
+            VectorProblem(d, self.C),
+            np.zeros(d),
+            tol=self.tol,
             max_iter=self.max_iter,
-        )  # fmt: skip
+        )
         if not result.converged:
             warnings.warn(
                 f"SVMMAP stopped after {result.n_iter} rounds with a gap of {result.gap:.3g}, "
                 f"above tol={self.tol}. Raise max_iter or tol.",
-                ConvergenceWarning, stacklevel=5,
-            )  # fmt: skip
+                ConvergenceWarning,
+                stacklevel=5,
+            )
         self.objective_, self.gap_ = result.objective, result.gap
         self.n_iter_, self.history_ = result.n_iter, result.history
         # Distances grow with w'x in the solver; similarities are their negatives.

@@ -20,7 +20,12 @@ from ..relevance.splits import Split, hold_out, split_queries
 from .base import BaseRanker, logger
 from .solvers.warp.descent import Descent, Options, Progress
 from .solvers.warp.factors import Points
-from .solvers.warp.sampling import Sampling, check_weights, nearest_positives, sampling_of
+from .solvers.warp.sampling import (
+    Sampling,
+    check_weights,
+    nearest_positives,
+    sampling_of,
+)
 from .solvers.warp.scaling import Scaling, scaled_points
 from .solvers.warp.schedule import Run, Schedule, Watch, descend
 from .solvers.warp.sharded import ShardedDescent
@@ -183,7 +188,11 @@ class FRML(BaseRanker):
 
     def _fit_metric(self, X: Any, relevance: Relevance, queries: Any) -> LinearMetric:
         self._check_params(X.shape[1])
-        mark = self._fingerprint(X, relevance, queries) if self.checkpoint is not None else ""
+        mark = (
+            self._fingerprint(X, relevance, queries)
+            if self.checkpoint is not None
+            else ""
+        )
         run = Run.load_if_there(self.checkpoint, mark)
         seed = self._seed() if run is None else run.seed
         split = self._split(X, relevance, queries, seed)
@@ -200,7 +209,9 @@ class FRML(BaseRanker):
 
     def _descent(self, points: Points, relevance: Relevance, seed: int) -> Any:
         if self.n_shards == 1:
-            return Descent(points, self._sampling(relevance, points, seed), self._options())
+            return Descent(
+                points, self._sampling(relevance, points, seed), self._options()
+            )
         law = (self.rank_weights, self.gamma, seed)
         return ShardedDescent.of(points, relevance, self.n_shards, self._options(), law)
 
@@ -231,7 +242,9 @@ class FRML(BaseRanker):
         run, scaling = self._run, self._scaling
         points = scaled_points(X, relevance, queries, scaling)
         sampling = self._sampling(relevance, points, run.seed)
-        Descent(points, sampling, self._options()).run(run.progress, relevance.n_queries)
+        Descent(points, sampling, self._options()).run(
+            run.progress, relevance.n_queries
+        )
         run.best = run.progress.F
         self._store_metric(self._store(run, scaling, X.dtype))
         return self
@@ -245,17 +258,24 @@ class FRML(BaseRanker):
         if self.validation_fraction == 0 or relevance.n_queries < 2:
             return nothing
         chosen = split_queries(
-            relevance.n_queries, self.validation_fraction, check_random_state(seed), MOST_HELD_OUT
+            relevance.n_queries,
+            self.validation_fraction,
+            check_random_state(seed),
+            MOST_HELD_OUT,
         )
         split = hold_out(X, relevance, queries, *chosen)
         taught = split.relevance.trainable
         if not (taught.any() and split.judged.trainable.any()):
-            logger.warning("no queries are held out: the others could not be learned from.")
+            logger.warning(
+                "no queries are held out: the others could not be learned from."
+            )
             return nothing
         if taught.all():
             return split
         kept = None if split.queries is None else split.queries[taught]
-        return split._replace(relevance=split.relevance.take_queries(taught), queries=kept)
+        return split._replace(
+            relevance=split.relevance.take_queries(taught), queries=kept
+        )
 
     def _start(self, X: Any, scale: float, seed: int) -> np.ndarray:
         """The transposed components to start from, on scaled data."""
@@ -269,7 +289,9 @@ class FRML(BaseRanker):
             return int(self.n_components)
         if not isinstance(self.init, str):
             return len(self.init)
-        return n_features if self.init == "identity" else min(USUAL_COMPONENTS, n_features)
+        return (
+            n_features if self.init == "identity" else min(USUAL_COMPONENTS, n_features)
+        )
 
     def _sampling(self, relevance: Relevance, points: Points, seed: int) -> Sampling:
         positives = None
@@ -285,9 +307,12 @@ class FRML(BaseRanker):
     def _at_check(self, run: Run, mark: str) -> bool:
         row = run.history[-1]
         logger.info(
-            "%s %.4f after %d triplets, %.1f draws each", self.measure, row["score"],
-            row["n_triplets"], row["draws"],
-        )  # fmt: skip
+            "%s %.4f after %d triplets, %.1f draws each",
+            self.measure,
+            row["score"],
+            row["n_triplets"],
+            row["draws"],
+        )
         stop = self.callback is not None and bool(self.callback(dict(row)))
         if self.checkpoint is not None:
             run.save(self.checkpoint, mark)
@@ -298,16 +323,24 @@ class FRML(BaseRanker):
         run.progress.F = run.best
         self.scale_ = scaling.scale
         self.history_ = run.history
-        self.best_score_ = run.best_score if np.isfinite(run.best_score) else float("nan")
+        self.best_score_ = (
+            run.best_score if np.isfinite(run.best_score) else float("nan")
+        )
         self.n_iter_ = run.progress.n_triplets
         components = (run.best.T / scaling.scale).astype(dtype)
-        parameters = {"method": "FRML", "rank_weights": self.rank_weights, "measure": self.measure}
+        parameters = {
+            "method": "FRML",
+            "rank_weights": self.rank_weights,
+            "measure": self.measure,
+        }
         return LinearMetric(components, parameters=parameters)
 
     def _fingerprint(self, X: Any, relevance: Relevance, queries: Any) -> str:
         """A digest of all that decides the answer but the seed, which is in the checkpoint."""
         digest = hashlib.blake2b(digest_size=16)
-        parameters = {k: v for k, v in sorted(self.get_params().items()) if k not in UNHASHED}
+        parameters = {
+            k: v for k, v in sorted(self.get_params().items()) if k not in UNHASHED
+        }
         seed = self.random_state if isinstance(self.random_state, Integral) else None
         init = np.asarray(self.init)
         rules = (relevance.background, relevance.unjudged, relevance.min_relevant_grade)
@@ -336,10 +369,17 @@ class FRML(BaseRanker):
                 raise ValueError("n_targets goes with n_shards=1 only.")
         check_scalar(self.gamma, "gamma", Real, min_val=1)
         check_scalar(self.step, "step", Real, min_val=0, include_boundaries="neither")
-        check_scalar(self.reg, "reg", Real, min_val=0, max_val=1, include_boundaries="left")
+        check_scalar(
+            self.reg, "reg", Real, min_val=0, max_val=1, include_boundaries="left"
+        )
         fraction = self.validation_fraction
         check_scalar(
-            fraction, "validation_fraction", Real, min_val=0, max_val=1, include_boundaries="left"
+            fraction,
+            "validation_fraction",
+            Real,
+            min_val=0,
+            max_val=1,
+            include_boundaries="left",
         )
         check_weights(self.rank_weights)
         check_choice(self.regularizer, "regularizer", ("pairs", "frobenius"))
@@ -355,7 +395,9 @@ class FRML(BaseRanker):
                 )
 
 
-def _watch(split: Split, scaling: Scaling, points: Points, measure: str) -> Watch | None:
+def _watch(
+    split: Split, scaling: Scaling, points: Points, measure: str
+) -> Watch | None:
     if split.points is None:
         return None
     items = points.matrix[: points.n_items]

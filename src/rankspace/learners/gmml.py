@@ -13,7 +13,13 @@ from ..metrics.embedding import LinearMetric
 from ..relevance.relevance import Relevance
 from .base import FLOATS, BaseRanker
 from .solvers.geometric.mean import mean_factor
-from .solvers.geometric.scatter import Scatter, all_pairs, centred, given_pairs, sampled_pairs
+from .solvers.geometric.scatter import (
+    Scatter,
+    all_pairs,
+    centred,
+    given_pairs,
+    sampled_pairs,
+)
 
 
 class GMML(BaseRanker):
@@ -104,7 +110,9 @@ class GMML(BaseRanker):
 
     def _fit_pairs(self, pairs: np.ndarray, y: Any) -> Self:
         if pairs.shape[1] != 2:
-            raise ValueError(f"pairs must have shape (n_pairs, 2, n_features): got {pairs.shape}.")
+            raise ValueError(
+                f"pairs must have shape (n_pairs, 2, n_features): got {pairs.shape}."
+            )
         rows = validate_data(self, pairs.reshape(-1, pairs.shape[2]), dtype=FLOATS)
         signs = np.asarray(y)
         if signs.shape != (len(pairs),) or set(np.unique(signs).tolist()) != {-1, 1}:
@@ -124,13 +132,17 @@ class GMML(BaseRanker):
             return self._mean(all_pairs(pairs, relevance), X.dtype)
         check_scalar(self.n_pairs, "n_pairs", Integral, min_val=1)
         random = check_random_state(self.random_state)
-        return self._mean(sampled_pairs(pairs, relevance, int(self.n_pairs), random), X.dtype)
+        return self._mean(
+            sampled_pairs(pairs, relevance, int(self.n_pairs), random), X.dtype
+        )
 
     def _mean(self, scatter: Scatter, dtype: Any) -> LinearMetric:
         check_scalar(self.t, "t", Real, min_val=0, max_val=1)
         check_scalar(self.reg, "reg", Real, min_val=0)
         prior = self._check_prior(len(scatter.similar))
-        S = regularised(scatter.similar, self.reg, None if prior is None else np.linalg.inv(prior))
+        S = regularised(
+            scatter.similar, self.reg, None if prior is None else np.linalg.inv(prior)
+        )
         D = regularised(scatter.dissimilar, self.reg, prior)
         try:
             components = mean_factor(S, D, float(self.t))
@@ -151,15 +163,21 @@ class GMML(BaseRanker):
                 f"prior must be a symmetric matrix of {n_features} rows: got shape {prior.shape}."
             )
         if np.linalg.eigvalsh(prior)[0] <= 0:
-            raise ValueError("prior must be positive definite: an eigenvalue is not above 0.")
+            raise ValueError(
+                "prior must be positive definite: an eigenvalue is not above 0."
+            )
         return prior
 
 
-def regularised(scatter: np.ndarray, reg: float, prior: np.ndarray | None) -> np.ndarray:
+def regularised(
+    scatter: np.ndarray, reg: float, prior: np.ndarray | None
+) -> np.ndarray:
     """With ``reg`` of its trace added as that of the prior, or of the identity."""
     d, trace = len(scatter), np.trace(scatter)
     if not trace > 0:
-        raise ValueError("pairs must differ: all similar or all dissimilar pairs are equal points.")
+        raise ValueError(
+            "pairs must differ: all similar or all dissimilar pairs are equal points."
+        )
     if prior is None:
         return scatter + reg * trace / d * np.eye(d)
     return scatter + reg * trace / np.trace(prior) * prior

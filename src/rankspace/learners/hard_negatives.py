@@ -24,7 +24,9 @@ def enough_unjudged(n_queries: int) -> int:
     return min(MOST, max(FEWEST, int(A_QUERY * n_queries)))
 
 
-def with_hard_negatives(X: Any, relevance: Relevance, queries: Any) -> tuple[Any, Relevance]:
+def with_hard_negatives(
+    X: Any, relevance: Relevance, queries: Any
+) -> tuple[Any, Relevance]:
     """All judged items and the nearest of the others, with the judgments of these.
 
     Nothing is left out if the queries are items themselves, nor if items differ in length: what is
@@ -32,7 +34,12 @@ def with_hard_negatives(X: Any, relevance: Relevance, queries: Any) -> tuple[Any
     """
     judged, most = np.unique(relevance.items), enough_unjudged(relevance.n_queries)
     all_count = judged.size + most >= relevance.n_items
-    if all_count or queries is None or (relevance.query_items >= 0).any() or not of_one_length(X):
+    if (
+        all_count
+        or queries is None
+        or (relevance.query_items >= 0).any()
+        or not of_one_length(X)
+    ):
         return X, relevance
     others = mine_hard_negatives(Index(X), queries, judged, most)
     items = np.sort(np.concatenate((judged, others)))
@@ -45,7 +52,9 @@ def of_one_length(X: Any) -> bool:
     return bool(np.allclose(squares, squares.mean(), rtol=0.02))
 
 
-def mine_hard_negatives(index: Index, queries: Any, but: np.ndarray, most: int) -> np.ndarray:
+def mine_hard_negatives(
+    index: Index, queries: Any, but: np.ndarray, most: int
+) -> np.ndarray:
     """The nearest items of all queries, then the second of all, and so on, but for some."""
     depth = min(len(index), DEEPER + 4 * most // len(queries))  # for lists overlap
     in_turn = index.rank(queries, depth).items.reshape(-1, depth).T.ravel()

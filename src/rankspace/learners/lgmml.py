@@ -20,7 +20,12 @@ from ..search.ranking import Ranking
 from .base import FLOATS, BaseRanker, logger
 from .solvers.geometric.lists import Lists
 from .solvers.geometric.local_metrics import Recipe, list_metrics
-from .solvers.geometric.metric_weights import Descent, each_warp, logistic_weights, shared_warp
+from .solvers.geometric.metric_weights import (
+    Descent,
+    each_warp,
+    logistic_weights,
+    shared_warp,
+)
 from .solvers.geometric.query_metrics import judged_rows, pair_squares, query_metrics
 
 NEW_QUERY_WEIGHTS = ("shared", "mean", "nearest", "ones")
@@ -28,9 +33,13 @@ LIST_COMPONENTS = 4
 LIST_DIRECTIONS = 64
 MOST_SCALED = 200_000  # rows that the scaling of features is learned from
 PAPER = {
-    "scaling": "l2", "kernel": "paper", "loss": "warp", "pooling": 0.0, "features": False,
+    "scaling": "l2",
+    "kernel": "paper",
+    "loss": "warp",
+    "pooling": 0.0,
+    "features": False,
     "n_components": 0,
-}  # fmt: skip
+}
 
 
 def _scores_documents(model: LGMML) -> bool:
@@ -216,20 +225,30 @@ class LGMML(BaseRanker):
         if kind == "auto":
             kind = "joined" if relevance.has_candidate_lists else None
         some = np.random.default_rng(seed).permutation(len(X))[:MOST_SCALED]
-        scaling = FeatureScaling.of(X if some.size == len(X) else X[some], check_scaling(kind))
+        scaling = FeatureScaling.of(
+            X if some.size == len(X) else X[some], check_scaling(kind)
+        )
         if relevance.has_candidate_lists:
             documents, lists = ScaledRows(X, scaling), Lists.of(relevance)
             local, weights, anchors = self._learn_lists(documents, lists, seed)
         else:
             Z = scaling.apply(X)
-            points = Z[relevance.query_items] if queries is None else scaling.apply(queries)
+            points = (
+                Z[relevance.query_items] if queries is None else scaling.apply(queries)
+            )
             local, weights, anchors = self._learn_queries(Z, relevance, points, seed)
         self.anchor_rows_, self.n_metrics_ = local.anchors, len(local.factors)
         return LocalMetric(
-            local.factors.astype(X.dtype), weights.metrics.astype(X.dtype), anchors=anchors,
-            linear=weights.features, kernel=self.kernel, scaling=scaling, sites=weights.sites,
-            n_neighbors=self.n_neighbors, parameters={"method": "LGMML", "new_query_weights": self.new_query_weights},
-        )  # fmt: skip
+            local.factors.astype(X.dtype),
+            weights.metrics.astype(X.dtype),
+            anchors=anchors,
+            linear=weights.features,
+            kernel=self.kernel,
+            scaling=scaling,
+            sites=weights.sites,
+            n_neighbors=self.n_neighbors,
+            parameters={"method": "LGMML", "new_query_weights": self.new_query_weights},
+        )
 
     def _recipe(self, default: int) -> Recipe:
         r = default if self.n_components is None else int(self.n_components)
@@ -238,9 +257,14 @@ class LGMML(BaseRanker):
         if directions is None:
             directions = LIST_DIRECTIONS if r else 0
         return Recipe(
-            float(self.t), float(self.reg), float(self.pooling), r, int(self.k), largest,
+            float(self.t),
+            float(self.reg),
+            float(self.pooling),
+            r,
+            int(self.k),
+            largest,
             max(r, int(directions)) if directions else 0,
-        )  # fmt: skip
+        )
 
     def _learn_lists(self, Z: ScaledRows, lists: Lists, seed: int) -> tuple[Any, ...]:
         rng = np.random.default_rng(seed)
@@ -260,24 +284,35 @@ class LGMML(BaseRanker):
     ) -> tuple[Any, ...]:
         rng = np.random.default_rng(seed)
         local = query_metrics(
-            Z, relevance, points, min(self.n_metrics, relevance.n_queries), self._recipe(0), rng
+            Z,
+            relevance,
+            points,
+            min(self.n_metrics, relevance.n_queries),
+            self._recipe(0),
+            rng,
         )
         if len(local.factors) == 1:
             return local, Weights(np.ones((1, 1))), None
         lists, owner = judged_rows(relevance, rng)
-        H = KERNELS[self.kernel](pair_squares(Z, lists.rows, points, owner, local.factors))
+        H = KERNELS[self.kernel](
+            pair_squares(Z, lists.rows, points, owner, local.factors)
+        )
         weights = self._weights(H, lists, None, seed)
         if weights.sites is not None:
             weights = weights._replace(sites=points[owner[lists.indptr[:-1]]])
         return local, weights, None
 
-    def _fitting(self, sizes: np.ndarray, width: int, rng: np.random.Generator) -> np.ndarray:
+    def _fitting(
+        self, sizes: np.ndarray, width: int, rng: np.random.Generator
+    ) -> np.ndarray:
         """Numbers of the lists whose distances fit the memory."""
         most = self.max_memory * 2**20 // (16 * width)
         order = rng.permutation(sizes.size)
         kept = order[: max(1, int(np.searchsorted(np.cumsum(sizes[order]), most)))]
         if kept.size < sizes.size:
-            logger.info("weights are learned from %d of %d lists", kept.size, sizes.size)
+            logger.info(
+                "weights are learned from %d of %d lists", kept.size, sizes.size
+            )
         return np.sort(kept)
 
     def _weights(
@@ -295,10 +330,14 @@ class LGMML(BaseRanker):
             return Weights(each.mean(axis=0, keepdims=True))
         sites = None
         if documents is not None:
-            sites = np.stack([list_profile(documents[lists.part(q)]) for q in range(len(lists))])
+            sites = np.stack(
+                [list_profile(documents[lists.part(q)]) for q in range(len(lists))]
+            )
         return Weights(each, sites=np.zeros((len(each), 1)) if sites is None else sites)
 
-    def _logistic(self, H: np.ndarray, lists: Lists, documents: np.ndarray | None) -> Weights:
+    def _logistic(
+        self, H: np.ndarray, lists: Lists, documents: np.ndarray | None
+    ) -> Weights:
         # A mean taken off a column changes no difference of two scores.
         spread = H.std(axis=0, dtype=np.float64)
         spread[spread == 0] = np.inf
@@ -307,9 +346,13 @@ class LGMML(BaseRanker):
         if documents is not None and self.features:
             columns = np.hstack([columns, documents])
         w = logistic_weights(
-            columns, lists, weight_reg=float(self.weight_reg), k=int(self.k), positive=m if own else 0,
+            columns,
+            lists,
+            weight_reg=float(self.weight_reg),
+            k=int(self.k),
+            positive=m if own else 0,
             max_iter=int(self.max_iter),
-        )  # fmt: skip
+        )
         return Weights((w[:m] / spread)[None], w[m:] if columns.shape[1] > m else None)
 
     # ------------------------------------------------------------------ use
@@ -330,10 +373,14 @@ class LGMML(BaseRanker):
         ndarray of shape (n,)
         """
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=FLOATS, ensure_all_finite="allow-nan")
+        X = validate_data(
+            self, X, reset=False, dtype=FLOATS, ensure_all_finite="allow-nan"
+        )
         return self.metric_.scores(X, qid)  # type: ignore[union-attr]
 
-    def rank(self, Q: Any = None, X: Any = None, k: int | None = None, *, qid: Any = None) -> Any:
+    def rank(
+        self, Q: Any = None, X: Any = None, k: int | None = None, *, qid: Any = None
+    ) -> Any:
         """List the rows of ``X`` for each query, best first.
 
         Parameters
@@ -371,7 +418,14 @@ class LGMML(BaseRanker):
     # ------------------------------------------------------------------ checks
 
     def _check_params(self) -> None:
-        for name in ("n_metrics", "n_neighbors", "k", "n_steps", "max_iter", "max_memory"):
+        for name in (
+            "n_metrics",
+            "n_neighbors",
+            "k",
+            "n_steps",
+            "max_iter",
+            "max_memory",
+        ):
             check_scalar(getattr(self, name), name, Integral, min_val=1)
         for name in ("n_components", "n_directions"):
             if getattr(self, name) is not None:

@@ -14,13 +14,25 @@ from sklearn.utils import check_random_state, check_scalar
 
 from .._engine.checks import check_choice
 from .._engine.parallel.threads import n_threads, thread_map
-from ..metrics.embedding import AsymmetricMetric, BilinearMetric, EmbeddingMetric, LinearMetric
+from ..metrics.embedding import (
+    AsymmetricMetric,
+    BilinearMetric,
+    EmbeddingMetric,
+    LinearMetric,
+)
 from ..relevance.relevance import Relevance
 from ..search.index import Index
 from .base import BaseRanker
 from .hard_negatives import enough_unjudged, mine_hard_negatives
 from .solvers.scaling import Scaled, in_blocks, partly_white, scale_data
-from .solvers.smooth.pair_loss import GAINS, Grouped, Listwise, Minimum, PairLoss, QueryLoss
+from .solvers.smooth.pair_loss import (
+    GAINS,
+    Grouped,
+    Listwise,
+    Minimum,
+    PairLoss,
+    QueryLoss,
+)
 
 SIDES = {"shared": PairLoss, "query": QueryLoss}
 MOST_QUERIES = 200  # that settle the temperature
@@ -148,7 +160,9 @@ class ListwiseMap(BaseRanker):
 
     @property
     def _metric_type(self) -> type:  # type: ignore[override]
-        return {"query": BilinearMetric, "separate": AsymmetricMetric}.get(self.sides, LinearMetric)
+        return {"query": BilinearMetric, "separate": AsymmetricMetric}.get(
+            self.sides, LinearMetric
+        )
 
     def _fit_metric(
         self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
@@ -157,18 +171,26 @@ class ListwiseMap(BaseRanker):
         if queries is None:
             X, relevance = self._fewer_rows(X, relevance)
         by_default = np.divide(TOTAL_REGS, relevance.n_queries)
-        self.regs_ = np.unique(by_default if self.reg is None else self.reg)[::-1].tolist()
+        self.regs_ = np.unique(by_default if self.reg is None else self.reg)[
+            ::-1
+        ].tolist()
         data = scale_data(X, relevance, queries)
         white = partly_white(data.X, self.whiten)
         data = data._replace(
-            X=in_blocks(data.X, white), Q=in_blocks(data.Q, white),
+            X=in_blocks(data.X, white),
+            Q=in_blocks(data.Q, white),
             mean=(white @ (data.mean / data.scale)).astype(X.dtype),
-        )  # fmt: skip
+        )
         sides = tuple(SIDES) if self.sides == "separate" else (self.sides,)
-        problems = {side: self._problem(side, data, relevance, X, queries) for side in sides}
+        problems = {
+            side: self._problem(side, data, relevance, X, queries) for side in sides
+        }
         self.temperatures_ = problems[sides[0]].temperatures
         minima = self._minima(problems)
-        maps = {key: _unwhitened(key[0], found.components, white) for key, found in minima.items()}
+        maps = {
+            key: _unwhitened(key[0], found.components, white)
+            for key, found in minima.items()
+        }
         self.parts_ = {
             name: _mean({key: maps[key] for key in keys}, X.dtype)
             for name, keys in self._parts(list(maps)).items()
@@ -183,14 +205,19 @@ class ListwiseMap(BaseRanker):
         if len(weakest) < len(keys):
             parts["weakest"] = weakest
             parts |= {
-                f"weakest {side}": [key for key in weakest if key[0] == side] for side in sides
+                f"weakest {side}": [key for key in weakest if key[0] == side]
+                for side in sides
             }
         return parts
 
     def _problem(
-        self, side: str, data: Scaled, relevance: Relevance, X: np.ndarray,
+        self,
+        side: str,
+        data: Scaled,
+        relevance: Relevance,
+        X: np.ndarray,
         queries: np.ndarray | None,
-    ) -> _Problem:  # fmt: skip
+    ) -> _Problem:
         """What is to be minimised for a side."""
         groups = self._groups(side, relevance, X, queries)
         losses = [self._loss(side, data, relevance, *group) for group in groups]
@@ -198,11 +225,13 @@ class ListwiseMap(BaseRanker):
         weights = self._log_weights(relevance)
         rows = [
             Listwise(
-                loss.relevance, temperatures, self.gain,
+                loss.relevance,
+                temperatures,
+                self.gain,
                 weights if weights is None or items is None else weights[items],
             )
             for loss, (_, items) in zip(losses, groups, strict=True)
-        ]  # fmt: skip
+        ]
         return _Problem(Grouped(losses), rows, X.shape[1], temperatures)
 
     def _minima(self, problems: dict[str, _Problem]) -> dict[Key, Minimum]:
@@ -212,34 +241,49 @@ class ListwiseMap(BaseRanker):
         def work(key: Key) -> Minimum:
             problem = problems[key[0]]
             return problem.loss.minimise(
-                problem.rows, np.eye(problem.n_features), tol=self.tol, floor=0.0,
-                max_iter=self.max_iter, reg=key[1],
-            )  # fmt: skip
+                problem.rows,
+                np.eye(problem.n_features),
+                tol=self.tol,
+                floor=0.0,
+                max_iter=self.max_iter,
+                reg=key[1],
+            )
 
         blocks = min(
-            len(part.blocks) for problem in problems.values() for part in problem.loss.losses
+            len(part.blocks)
+            for problem in problems.values()
+            for part in problem.loss.losses
         )
-        in_turn = blocks >= n_threads() >= len(keys)  # blocks end together, searches do not
+        in_turn = (
+            blocks >= n_threads() >= len(keys)
+        )  # blocks end together, searches do not
         done = map(work, keys) if in_turn else thread_map(work, keys, depth=len(keys))
         minima = dict(zip(keys, done, strict=True))
         if not all(found.converged for found in minima.values()):
             warnings.warn(
                 f"ListwiseMap stopped after {self.max_iter} steps while its loss still fell by "
                 f"more than tol={self.tol} of itself. Raise max_iter, tol or reg.",
-                ConvergenceWarning, stacklevel=4,
-            )  # fmt: skip
+                ConvergenceWarning,
+                stacklevel=4,
+            )
         self.loss_ = sum(found.loss for found in minima.values())
         self.history_ = [loss for found in minima.values() for loss in found.losses]
         self.n_iter_ = len(self.history_)
         return minima
 
     def _loss(
-        self, side: str, data: Scaled, relevance: Relevance, queries: np.ndarray,
+        self,
+        side: str,
+        data: Scaled,
+        relevance: Relevance,
+        queries: np.ndarray,
         items: np.ndarray | None,
-    ) -> PairLoss:  # fmt: skip
+    ) -> PairLoss:
         """The loss of some queries, over some or all of the items."""
         part, Q = relevance.take_queries(queries), data.Q[queries]
-        if side == "query":  # a product with the queries, so these count from where zero is
+        if (
+            side == "query"
+        ):  # a product with the queries, so these count from where zero is
             Q = Q + data.mean
         if items is None:
             return SIDES[side](data.X, Q, part, self.max_memory)
@@ -257,7 +301,9 @@ class ListwiseMap(BaseRanker):
         """Those given, or the one of least loss before learning, and half of it."""
         if self.temperature is not None:
             return np.atleast_1d(self.temperature).tolist()
-        few = loss.thinned(min(MOST_QUERIES, max(1, self.max_memory * 2**15 // len(loss.X))))
+        few = loss.thinned(
+            min(MOST_QUERIES, max(1, self.max_memory * 2**15 // len(loss.X)))
+        )
         everyone = np.arange(few.relevance.n_queries)
         distances, states = few.unmapped(everyone), few.states(everyone)
 
@@ -265,11 +311,15 @@ class ListwiseMap(BaseRanker):
             rows = Listwise(few.relevance, [float(np.exp(log_temperature))], self.gain)
             return float(few.weights @ rows(distances, states, everyone)[0])
 
-        found = minimize_scalar(value, bounds=(np.log(1e-4), np.log(10.0)), options={"xatol": 0.05})
+        found = minimize_scalar(
+            value, bounds=(np.log(1e-4), np.log(10.0)), options={"xatol": 0.05}
+        )
         best = float(np.exp(found.x))
         return [best, best / 2.0]
 
-    def _fewer_rows(self, X: np.ndarray, relevance: Relevance) -> tuple[np.ndarray, Relevance]:
+    def _fewer_rows(
+        self, X: np.ndarray, relevance: Relevance
+    ) -> tuple[np.ndarray, Relevance]:
         """At most ``max_items`` rows, which are the queries too."""
         if len(X) <= self.max_items:
             return X, relevance
@@ -295,7 +345,9 @@ class ListwiseMap(BaseRanker):
         enough = self.n_negatives
         enough = enough_unjudged(numbers.size) if enough is None else enough
         unmapped = np.eye(X.shape[1], dtype=X.dtype)
-        index = Index(X, BilinearMetric(unmapped, unmapped) if side == "query" else None)
+        index = Index(
+            X, BilinearMetric(unmapped, unmapped) if side == "query" else None
+        )
         groups: list[tuple[np.ndarray, np.ndarray | None]] = []
         for group in np.unique(group_of):
             members = numbers[group_of == group]
@@ -332,7 +384,9 @@ class ListwiseMap(BaseRanker):
         if not values:
             raise ValueError(f"{name} must be a number or several: got none.")
         for value in values:
-            check_scalar(value, name, Real, min_val=0, include_boundaries=include_boundaries)
+            check_scalar(
+                value, name, Real, min_val=0, include_boundaries=include_boundaries
+            )
             if not np.isfinite(value):
                 raise ValueError(f"{name} must be finite: got {value}.")
 
@@ -367,7 +421,9 @@ def _mean(maps: Mapping[Key, np.ndarray], dtype: Any) -> EmbeddingMetric:
     }
     if not both:
         left = np.mean(query, axis=0).astype(dtype)
-        return BilinearMetric(left, np.eye(len(left), dtype=dtype), parameters=parameters)
+        return BilinearMetric(
+            left, np.eye(len(left), dtype=dtype), parameters=parameters
+        )
     right = _root_mean_square(both)
     if not query:
         return LinearMetric(right.astype(dtype), parameters=parameters)

@@ -125,7 +125,9 @@ class LogisticPARCA(ComponentLearner):
         penalised = LogisticLoss(loss, self.beta_)
         start, found = multi_start(
             self._starts(loss),
-            lambda start, max_iter: self._descend(penalised, start, relevance.n_queries, max_iter),
+            lambda start, max_iter: self._descend(
+                penalised, start, relevance.n_queries, max_iter
+            ),
             self.max_iter,
         )
         self._record(start, found, scale, relevance.n_queries)
@@ -134,14 +136,18 @@ class LogisticPARCA(ComponentLearner):
         self.cluster_of_feature_ = np.argmax(B, axis=0)
         components = (expit(B) / scale).astype(X.dtype)
         self.importance_ = 2 * components**2 * _variances(X).astype(X.dtype)
-        return LinearMetric(components, parameters={"method": "LogisticPARCA", "beta": self.beta_})
+        return LinearMetric(
+            components, parameters={"method": "LogisticPARCA", "beta": self.beta_}
+        )
 
     def _starts(self, loss: MapLoss) -> dict[str, np.ndarray]:
         random = np.random.default_rng(self._seed)
         shape = (self.n_components, loss.points.matrix.shape[1])
         return {f"random {i}": random.normal(size=shape) for i in range(self.n_starts)}
 
-    def _choose_beta(self, X: Any, relevance: Relevance, queries: Any) -> tuple[float, list[Trial]]:
+    def _choose_beta(
+        self, X: Any, relevance: Relevance, queries: Any
+    ) -> tuple[float, list[Trial]]:
         """The beta given, or the largest that ranks held-out queries about as well as the best."""
         if not isinstance(self.beta, str):
             return float(self.beta), []
@@ -157,7 +163,9 @@ class LogisticPARCA(ComponentLearner):
     def _try_beta(self, loss: MapLoss, beta: float) -> np.ndarray:
         start, n = self._starts(loss)["random 0"], loss.relevance.n_queries
         max_iter = min(TRIAL_STEPS, self.max_iter)
-        return expit(self._descend(LogisticLoss(loss, beta), start, n, max_iter).parameters)
+        return expit(
+            self._descend(LogisticLoss(loss, beta), start, n, max_iter).parameters
+        )
 
     def topics(self, feature_names: Any = None, n: int = 10) -> list[list[str]]:
         """The features of each cluster, those first that make the largest distances.
@@ -181,11 +189,15 @@ class LogisticPARCA(ComponentLearner):
             feature_names = getattr(self, "feature_names_in_", np.arange(d))
         names = np.asarray(feature_names).astype(str)
         if names.shape != (d,):
-            raise ValueError(f"feature_names must name {d} features: got shape {names.shape}.")
+            raise ValueError(
+                f"feature_names must name {d} features: got shape {names.shape}."
+            )
         topics = []
         for component, importance in enumerate(self.importance_):
             own = np.flatnonzero(self.cluster_of_feature_ == component)
-            topics.append(names[own[np.argsort(-importance[own], kind="stable")[:n]]].tolist())
+            topics.append(
+                names[own[np.argsort(-importance[own], kind="stable")[:n]]].tolist()
+            )
         return topics
 
     def _check_params(self, n_features: int) -> None:

@@ -27,7 +27,14 @@ from .solvers.cutting_plane.solver import SolverResult, cutting_plane
 from .solvers.cutting_plane.subgradient import projected_subgradient
 from .solvers.scaling import Scaled, scaled_rows
 
-UNHASHED = ("checkpoint", "max_iter", "max_memory", "n_components", "random_state", "tol")
+UNHASHED = (
+    "checkpoint",
+    "max_iter",
+    "max_memory",
+    "n_components",
+    "random_state",
+    "tol",
+)
 
 
 class MLR(BaseRanker):
@@ -148,14 +155,21 @@ class MLR(BaseRanker):
         self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
     ) -> LinearMetric:
         self._check_params()
-        if self.measure.startswith("ndcg") and np.unique(relevance.positive_grades[1]).size > 1:
+        if (
+            self.measure.startswith("ndcg")
+            and np.unique(relevance.positive_grades[1]).size > 1
+        ):
             logger.warning(
                 "%s optimises the binary form of %s: grades from %g up are all alike to it.",
-                type(self).__name__, self.measure, relevance.min_relevant_grade,
-            )  # fmt: skip
+                type(self).__name__,
+                self.measure,
+                relevance.min_relevant_grade,
+            )
         taught = np.arange(relevance.n_queries)
         data = Scaled(*scaled_rows(X, relevance, queries))
-        loss = RankingLoss(data.X, data.Q, relevance, self.measure, taught, self.max_memory)
+        loss = RankingLoss(
+            data.X, data.Q, relevance, self.measure, taught, self.max_memory
+        )
         # Waking threads costs more than they bring to the small products of the inner solver.
         with threadpool_limits(1 if X.shape[1] <= 512 else None, "blas"):
             result = self._solve(loss, data)
@@ -175,18 +189,26 @@ class MLR(BaseRanker):
         check_choice(self.regularizer, "regularizer", ("trace", "frobenius"))
         check_choice(self.solver, "solver", ("admm", "subgradient"))
         if self.solver == "subgradient" and self.batch_size is not None:
-            raise ValueError("batch_size needs solver='admm': the reference takes all queries.")
+            raise ValueError(
+                "batch_size needs solver='admm': the reference takes all queries."
+            )
         if self.checkpoint is not None and self.solver == "subgradient":
-            raise ValueError("checkpoint needs solver='admm': the reference keeps none.")
+            raise ValueError(
+                "checkpoint needs solver='admm': the reference keeps none."
+            )
         if self.batch_size is not None and self.checkpoint is not None:
             check_scalar(self.random_state, "random_state, with batch_size", Integral)
         if self.prior is not None and self.regularizer != "frobenius":
-            raise ValueError("prior needs regularizer='frobenius': the trace pulls towards zero.")
+            raise ValueError(
+                "prior needs regularizer='frobenius': the trace pulls towards zero."
+            )
 
     # ------------------------------------------------------------------ solving
 
     def _solve(self, loss: RankingLoss, data: Scaled) -> SolverResult:
-        self._cone = (PSDCone if self.constraint == "psd" else DiagonalCone)(data.X.shape[1])
+        self._cone = (PSDCone if self.constraint == "psd" else DiagonalCone)(
+            data.X.shape[1]
+        )
         regularizer = self._regularizer(loss, data.scale)
         start = self._first_point(regularizer)
         if self.solver == "subgradient":
@@ -201,7 +223,9 @@ class MLR(BaseRanker):
             return self._cone.project(regularizer.prior)
         return 0 * self._cone.identity
 
-    def _cut(self, loss: RankingLoss, problem: PlaneProblem, start: np.ndarray) -> SolverResult:
+    def _cut(
+        self, loss: RankingLoss, problem: PlaneProblem, start: np.ndarray
+    ) -> SolverResult:
         if self.checkpoint is None:
             return self._rounds(loss, problem, start, None)
         checkpoint = Checkpoint(self.checkpoint, self._fingerprint(loss))
@@ -209,14 +233,22 @@ class MLR(BaseRanker):
             return self._rounds(loss, problem, start, checkpoint)
 
     def _rounds(
-        self, loss: RankingLoss, problem: PlaneProblem, start: np.ndarray,
+        self,
+        loss: RankingLoss,
+        problem: PlaneProblem,
+        start: np.ndarray,
         checkpoint: Checkpoint | None,
-    ) -> SolverResult:  # fmt: skip
+    ) -> SolverResult:
         if self.batch_size is None or self.batch_size >= loss.queries.size:
             return cutting_plane(
-                self._plane(loss), problem, start, tol=self.tol, max_iter=self.max_iter,
-                callback=_log_round, checkpoint=checkpoint,
-            )  # fmt: skip
+                self._plane(loss),
+                problem,
+                start,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                callback=_log_round,
+                checkpoint=checkpoint,
+            )
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         weighed = loss.queries[loss.relevance.weights[loss.queries] > 0]
         size = min(self.batch_size, weighed.size)
@@ -227,20 +259,36 @@ class MLR(BaseRanker):
             return loss.plane(self._cone.components(W), np.sort(sample))
 
         return sampled_cutting_plane(
-            sampled_plane, problem, start, tol=self.tol, max_iter=self.max_iter,
+            sampled_plane,
+            problem,
+            start,
+            tol=self.tol,
+            max_iter=self.max_iter,
             checkpoint=checkpoint,
-        )  # fmt: skip
+        )
 
     def _fingerprint(self, loss: RankingLoss) -> str:
         """A digest of all that decides the rounds but how many there are."""
-        parameters = {k: v for k, v in sorted(self.get_params().items()) if k not in UNHASHED}
+        parameters = {
+            k: v for k, v in sorted(self.get_params().items()) if k not in UNHASHED
+        }
         relevance, X = loss.relevance, loss.X
         rules = (relevance.background, relevance.unjudged, relevance.min_relevant_grade)
         return digest(
-            parameters, rules, X.shape, X.scale, X.mean, loss.Q.shape, loss.Q[:1], relevance.rows,
-            relevance.indptr, relevance.items, relevance.grades, relevance.query_items,
+            parameters,
+            rules,
+            X.shape,
+            X.scale,
+            X.mean,
+            loss.Q.shape,
+            loss.Q[:1],
+            relevance.rows,
+            relevance.indptr,
+            relevance.items,
+            relevance.grades,
+            relevance.query_items,
             relevance.weights,
-        )  # fmt: skip
+        )
 
     def _plane(self, loss: RankingLoss) -> Callable[[np.ndarray], Plane]:
         return lambda W: loss.plane(self._cone.components(W))
@@ -257,7 +305,10 @@ class MLR(BaseRanker):
         if isinstance(self.prior, str):
             check_choice(self.prior, "prior", ("identity",))
             return best_multiple(self._plane(loss), self._cone) * identity
-        return self._cone.restrict(_mahalanobis_matrix(self.prior, len(identity))) * scale**2
+        return (
+            self._cone.restrict(_mahalanobis_matrix(self.prior, len(identity)))
+            * scale**2
+        )
 
     # ------------------------------------------------------------------ the answer
 
@@ -266,15 +317,21 @@ class MLR(BaseRanker):
             warnings.warn(
                 f"{type(self).__name__} stopped after {result.n_iter} rounds with a gap of "
                 f"{result.gap:.3g}, above tol={self.tol}. Raise max_iter or tol.",
-                ConvergenceWarning, stacklevel=5,
-            )  # fmt: skip
+                ConvergenceWarning,
+                stacklevel=5,
+            )
         if not result.W.any():
-            what = "the best metric" if result.converged else "the best metric found so far"
+            what = (
+                "the best metric"
+                if result.converged
+                else "the best metric found so far"
+            )
             warnings.warn(
                 f"{what} at C={self.C} is zero, under which all items are equally near. Use a "
                 "larger C, or a prior.",
-                ConvergenceWarning, stacklevel=5,
-            )  # fmt: skip
+                ConvergenceWarning,
+                stacklevel=5,
+            )
 
     def _store(self, result: SolverResult, dtype: Any) -> LinearMetric:
         self.objective_ = result.objective
@@ -282,13 +339,20 @@ class MLR(BaseRanker):
         self.n_iter_ = result.n_iter
         self.history_ = result.history
         components = self._cone.components(result.W)[: self.n_components] / self.scale_
-        parameters = {"method": type(self).__name__, "measure": self.measure, "C": float(self.C)}
+        parameters = {
+            "method": type(self).__name__,
+            "measure": self.measure,
+            "C": float(self.C),
+        }
         return LinearMetric(components.astype(dtype), parameters=parameters)
 
 
 def _log_round(row: dict[str, float]) -> None:
     logger.info(
-        "gap %.4f after %.1f s, %d constraints", row["gap"], row["seconds"], row["n_constraints"]
+        "gap %.4f after %.1f s, %d constraints",
+        row["gap"],
+        row["seconds"],
+        row["n_constraints"],
     )
 
 
@@ -296,7 +360,9 @@ def _mahalanobis_matrix(prior: Any, d: int) -> np.ndarray:
     """A prior as an array, or the error that says what is wrong with it."""
     W = np.asarray(prior, dtype=float)
     if W.shape != (d, d):
-        raise ValueError(f"prior must be a matrix of size {d} x {d}: got shape {W.shape}.")
+        raise ValueError(
+            f"prior must be a matrix of size {d} x {d}: got shape {W.shape}."
+        )
     if not np.isfinite(W).all() or not np.allclose(W, W.T):
         raise ValueError("prior must be finite and symmetric: pass (W + W.T) / 2.")
     least, largest = np.linalg.eigvalsh(W)[[0, -1]]
@@ -323,5 +389,7 @@ def best_multiple(find_plane: Callable[[np.ndarray], Plane], cone: Any) -> float
         plane = find_plane(W)
         return plane.delta - float(np.sum(cone.restrict(plane.psi) * W))
 
-    found = minimize_scalar(violation, bounds=(-5, 12), method="bounded", options={"maxiter": 25})
+    found = minimize_scalar(
+        violation, bounds=(-5, 12), method="bounded", options={"maxiter": 25}
+    )
     return float(np.exp(found.x))

@@ -104,7 +104,9 @@ class MLRCV(BaseRanker):
         self.Cs_ = self._path()
         self.model_ = self._model(self.Cs_[0])
         self.model_._check_params()
-        larger_is_better = parse_measure(self.scoring or self.measure)[0].larger_is_better
+        larger_is_better = parse_measure(self.scoring or self.measure)[
+            0
+        ].larger_is_better
         self.scores_ = self._walk(X, relevance, queries)
         best = np.nanargmax(self.scores_ if larger_is_better else -self.scores_)
         self.C_ = float(self.Cs_[best])
@@ -115,28 +117,46 @@ class MLRCV(BaseRanker):
 
     def _path(self) -> np.ndarray:
         Cs = np.asarray(self.Cs, dtype=float)
-        if Cs.ndim != 1 or not Cs.size or not (Cs > 0).all() or not np.isfinite(Cs).all():
+        if (
+            Cs.ndim != 1
+            or not Cs.size
+            or not (Cs > 0).all()
+            or not np.isfinite(Cs).all()
+        ):
             raise ValueError(f"Cs must be a list of positive numbers: got {self.Cs!r}.")
         return np.sort(Cs)
 
     def _model(self, C: float) -> MLR:
         return MLR(
-            C, measure=self.measure, tol=self.tol, max_iter=self.max_iter,
-            regularizer=self.regularizer, prior=self.prior, max_memory=self.max_memory,
-        )  # fmt: skip
+            C,
+            measure=self.measure,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            regularizer=self.regularizer,
+            prior=self.prior,
+            max_memory=self.max_memory,
+        )
 
-    def _walk(self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None) -> np.ndarray:
+    def _walk(
+        self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
+    ) -> np.ndarray:
         """Score of each C on the held-out queries."""
         split = hold_out(X, relevance, queries, *self._split(relevance))
         data = scale_data(split.X, split.relevance, split.queries)
         usable = np.flatnonzero(split.relevance.trainable)
-        loss = RankingLoss(data.X, data.Q, split.relevance, self.measure, usable, self.max_memory)
+        loss = RankingLoss(
+            data.X, data.Q, split.relevance, self.measure, usable, self.max_memory
+        )
         return self._score_path(loss, data.scale, split.X, split.points, split.judged)
 
     def _score_path(
-        self, loss: RankingLoss, scale: float, items: np.ndarray, points: np.ndarray,
+        self,
+        loss: RankingLoss,
+        scale: float,
+        items: np.ndarray,
+        points: np.ndarray,
         judged: Relevance,
-    ) -> np.ndarray:  # fmt: skip
+    ) -> np.ndarray:
         scoring, model = self.scoring or self.measure, self.model_
         cone = model._cone = PSDCone(items.shape[1])
         regularizer = model._regularizer(loss, scale)
@@ -147,7 +167,9 @@ class MLRCV(BaseRanker):
             W = cutting_plane(
                 model._plane(loss), problem, W, tol=self.tol, max_iter=self.max_iter
             ).W
-            blocks = Index(items, LinearMetric(cone.components(W) / scale)).blocks(points)
+            blocks = Index(items, LinearMetric(cone.components(W) / scale)).blocks(
+                points
+            )
             scores.append(evaluate(blocks, judged, scoring).means[scoring])
         return np.array(scores)
 

@@ -28,14 +28,21 @@ def draw_triplets(
     seed = int(check_random_state(random_state).randint(2**31 - 1))
     sampling = sampling_of(relevance, "uniform", 1, seed)
     queries = sampling.queries(0, n_triplets)
-    pos, neg = np.empty(n_triplets, dtype=np.int64), np.empty((n_triplets, 1), dtype=np.int64)
+    pos, neg = (
+        np.empty(n_triplets, dtype=np.int64),
+        np.empty((n_triplets, 1), dtype=np.int64),
+    )
     draw_positives(seed, 0, queries, sampling.positives, pos)
     each = np.arange(n_triplets)
-    draw_candidates(seed, 0, 0, each, queries, sampling.negatives, sampling.most_draws, neg)
+    draw_candidates(
+        seed, 0, 0, each, queries, sampling.negatives, sampling.most_draws, neg
+    )
     return queries, pos, neg[:, 0]
 
 
-def unit_points(X: np.ndarray, relevance: Relevance, queries: np.ndarray | None) -> tuple[Any, ...]:
+def unit_points(
+    X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
+) -> tuple[Any, ...]:
     """Queries and items over the root mean squared length of an item, and that length."""
     length = float(np.sqrt(np.mean(np.sum(X.astype(np.float64) ** 2, axis=1))))
     if length == 0:
@@ -109,7 +116,9 @@ class OASIS(BaseRanker):
         self.n_violators_ = int(oasis(points, items, *triplets, float(self.C), M))
         left = (M.T / length**2).astype(X.dtype)
         parameters = {"method": "OASIS", "C": float(self.C)}
-        return BilinearMetric(left, np.eye(X.shape[1], dtype=X.dtype), parameters=parameters)
+        return BilinearMetric(
+            left, np.eye(X.shape[1], dtype=X.dtype), parameters=parameters
+        )
 
 
 class LORETA(BaseRanker):
@@ -192,12 +201,18 @@ class LORETA(BaseRanker):
         return BilinearMetric(components, components, parameters={"method": "LORETA"})
 
     def _descend(
-        self, points: np.ndarray, items: np.ndarray, triplets: tuple[np.ndarray, ...], F: np.ndarray
+        self,
+        points: np.ndarray,
+        items: np.ndarray,
+        triplets: tuple[np.ndarray, ...],
+        F: np.ndarray,
     ) -> np.ndarray:
         progress = Progress(F, F, multiplier=self.step)
         self.n_violators_ = 0
         for start in range(0, self.n_triplets, self.batch_size):
-            queries, pos, neg = (part[start : start + self.batch_size] for part in triplets)
+            queries, pos, neg = (
+                part[start : start + self.batch_size] for part in triplets
+            )
             query, wanted = points[queries], items[pos] - items[neg]
             near = np.einsum("ij,ij->i", query @ progress.F, wanted @ progress.F)
             violates = near < 1
@@ -221,7 +236,9 @@ def move_against(progress: Progress, V: np.ndarray, c: np.ndarray) -> None:
     pulled = factor.pull(rows, np.full(len(V), len(V)), S)
     start_norm = float(np.linalg.norm(progress.start.T @ progress.start))
     progress.squares += squared_norm(factor.gram, inside, own, pulled)
-    progress.distance = max(progress.distance, distance(factor.gram, factor.cross, start_norm))
+    progress.distance = max(
+        progress.distance, distance(factor.gram, factor.cross, start_norm)
+    )
     length = step_length(progress, start_norm, float(np.linalg.norm(inside)))
     inner, tail = second_order(-length * inside)
     factor.move(inner, -length * tail)
@@ -298,7 +315,7 @@ class ITML(BaseRanker):
         for name in ("gamma", "tol"):
             check_scalar(
                 getattr(self, name), name, Real, min_val=0, include_boundaries="neither"
-            )  # fmt: skip
+            )
         check_scalar(self.n_pairs, "n_pairs", Integral, min_val=2)
         check_scalar(self.max_iter, "max_iter", Integral, min_val=1)
         centred = X.astype(np.float64) - X.mean(axis=0, dtype=np.float64)

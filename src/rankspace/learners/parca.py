@@ -53,7 +53,9 @@ class ComponentLearner(BaseRanker):
     batch_size: int
     random_state: Any
 
-    def _problem(self, X: Any, relevance: Relevance, queries: Any) -> tuple[MapLoss, float]:
+    def _problem(
+        self, X: Any, relevance: Relevance, queries: Any
+    ) -> tuple[MapLoss, float]:
         """The loss of scaled data, and their scale."""
         mean, distance = Scaling.of(X)
         scaling = Scaling(mean, distance * self._unit)
@@ -66,18 +68,27 @@ class ComponentLearner(BaseRanker):
             self.solver == "auto" and n_queries > MOST_FOR_ALL_PAIRS
         )
 
-    def _descend(self, loss: Loss, start: np.ndarray, n_queries: int, max_iter: int) -> Descent:
+    def _descend(
+        self, loss: Loss, start: np.ndarray, n_queries: int, max_iter: int
+    ) -> Descent:
         if not self._in_batches(n_queries):
             return descend(loss, start, tol=self.tol, max_iter=max_iter)
         return descend_in_batches(
-            loss, start, n_queries, batch_size=self.batch_size, max_iter=max_iter, seed=self._seed
+            loss,
+            start,
+            n_queries,
+            batch_size=self.batch_size,
+            max_iter=max_iter,
+            seed=self._seed,
         )
 
     def _trials(
         self, splits: list[Split], learn: Callable[[MapLoss, float], np.ndarray]
     ) -> Callable[[float], Trial]:
         """A function that tries a setting, given how components of scaled data are learned."""
-        problems = [self._problem(split.X, split.relevance, split.queries) for split in splits]
+        problems = [
+            self._problem(split.X, split.relevance, split.queries) for split in splits
+        ]
 
         def on_split(number: int, setting: float) -> np.ndarray:
             loss, scale = problems[number]
@@ -85,7 +96,12 @@ class ComponentLearner(BaseRanker):
 
         def trial(setting: float) -> Trial:
             found = try_setting(setting, splits, on_split)
-            logger.info("%s: ranking error %.4f at %g", type(self).__name__, found.error, setting)
+            logger.info(
+                "%s: ranking error %.4f at %g",
+                type(self).__name__,
+                found.error,
+                setting,
+            )
             return found
 
         return trial
@@ -95,10 +111,15 @@ class ComponentLearner(BaseRanker):
             warnings.warn(
                 f"{type(self).__name__} stopped after {self.max_iter} steps while its loss still "
                 f"fell by more than tol={self.tol}. Raise max_iter or tol.",
-                ConvergenceWarning, stacklevel=4,
-            )  # fmt: skip
+                ConvergenceWarning,
+                stacklevel=4,
+            )
         self.start_, self.scale_ = start, scale
-        self.loss_, self.history_, self.n_iter_ = found.loss, found.losses, found.n_steps
+        self.loss_, self.history_, self.n_iter_ = (
+            found.loss,
+            found.losses,
+            found.n_steps,
+        )
 
     def _check_shared(self, n_features: int) -> None:
         check_scalar(self.n_components, "n_components", Integral, min_val=1)
@@ -216,7 +237,9 @@ class PARCA(ComponentLearner):
         ridged = RidgedLoss(loss, self.reg_)
         start, found = multi_start(
             self._starts(ridged, scale),
-            lambda start, max_iter: self._descend(ridged, start, relevance.n_queries, max_iter),
+            lambda start, max_iter: self._descend(
+                ridged, start, relevance.n_queries, max_iter
+            ),
             self.max_iter,
         )
         self._record(start, found, scale, relevance.n_queries)
@@ -224,21 +247,29 @@ class PARCA(ComponentLearner):
             warnings.warn(
                 f"PARCA found nothing better than mapping all points to one: its loss is "
                 f"{found.loss:.2g}, that of the zero map 0. Lower reg={self.reg_:g}.",
-                ConvergenceWarning, stacklevel=3,
-            )  # fmt: skip
+                ConvergenceWarning,
+                stacklevel=3,
+            )
         components = (found.parameters / scale).astype(X.dtype)
-        return LinearMetric(components, parameters={"method": "PARCA", "reg": self.reg_})
+        return LinearMetric(
+            components, parameters={"method": "PARCA", "reg": self.reg_}
+        )
 
     def _starts(self, ridged: RidgedLoss, scale: float) -> dict[str, np.ndarray]:
         """Maps to start from, by name."""
         loss, m = ridged.loss, self.n_components
         if not isinstance(self.init, str):
-            return {"given": given_start(self.init, m, loss.points.matrix.shape[1]) * scale}
+            return {
+                "given": given_start(self.init, m, loss.points.matrix.shape[1]) * scale
+            }
         names = STARTS if self.init == "auto" else (self.init,)
         starts = {
-            name: start_of(name, loss.points, loss.relevance, m, self._seed) for name in names
+            name: start_of(name, loss.points, loss.relevance, m, self._seed)
+            for name in names
         }
-        return {name: self._at_best_length(ridged, start) for name, start in starts.items()}
+        return {
+            name: self._at_best_length(ridged, start) for name, start in starts.items()
+        }
 
     def _at_best_length(self, ridged: RidgedLoss, directions: np.ndarray) -> np.ndarray:
         """The length of a start; with stochastic steps some of the queries choose it."""
@@ -261,13 +292,18 @@ class PARCA(ComponentLearner):
         for ridge in RIDGES:
             path.append(trial(ridge))
             best = min(path, key=lambda found: found.error)
-            if np.isfinite(best.error) and len(path) - 1 - path.index(best) >= WORSE_IN_A_ROW:
+            if (
+                np.isfinite(best.error)
+                and len(path) - 1 - path.index(best) >= WORSE_IN_A_ROW
+            ):
                 break
         return best.setting, path
 
     def _try_ridge(self, loss: MapLoss, ridge: float) -> np.ndarray:
         ridged = RidgedLoss(loss, ridge)
-        directions = start_of("pca", loss.points, loss.relevance, self.n_components, self._seed)
+        directions = start_of(
+            "pca", loss.points, loss.relevance, self.n_components, self._seed
+        )
         start, n = self._at_best_length(ridged, directions), loss.relevance.n_queries
         found = self._descend(ridged, start, n, min(TRIAL_STEPS, self.max_iter))
         return np.zeros_like(start) if found.loss > FLAT else found.parameters

@@ -17,7 +17,9 @@ class EmbeddingMetric(StoredMetric):
 
     inner_product: bool  # whether minus their inner product is the distance
     symmetric: bool  # whether both are mapped in the same way
-    query_map: Any  # the maps of queries and of items, and what is added to mapped queries
+    query_map: (
+        Any  # the maps of queries and of items, and what is added to mapped queries
+    )
     item_map: Any
     query_offset: Any
 
@@ -82,7 +84,9 @@ class LinearMetric(EmbeddingMetric):
     inner_product = False
     symmetric = True
 
-    def __init__(self, components: Any, *, parameters: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, components: Any, *, parameters: Mapping[str, Any] | None = None
+    ) -> None:
         self.components = _matrix(components, "components")
         self.parameters = dict(parameters or {})
 
@@ -130,7 +134,9 @@ class LinearMetric(EmbeddingMetric):
             images = np.asarray(transformer.transform(probe), dtype=float)
             error = np.abs(probe @ components.T + origin - images).max()
             if not error <= 1e-6 * np.abs(images - origin).max():
-                raise ValueError(f"transformer must be an affine map: {transformer!r} is not.")
+                raise ValueError(
+                    f"transformer must be an affine map: {transformer!r} is not."
+                )
         return cls(components, parameters={"method": type(transformer).__name__})
 
     @property
@@ -264,14 +270,18 @@ class AsymmetricMetric(_SeparateMaps):
 def _matrix(values: Any, name: str) -> np.ndarray:
     matrix = np.array(values, order="C")
     if matrix.ndim != 2 or 0 in matrix.shape:
-        raise ValueError(f"{name} must be a non-empty matrix: got shape {matrix.shape}.")
+        raise ValueError(
+            f"{name} must be a non-empty matrix: got shape {matrix.shape}."
+        )
     return _frozen(matrix, name)
 
 
 def _vector(values: Any, size: int, name: str) -> np.ndarray:
     vector = np.array(values)
     if vector.shape != (size,):
-        raise ValueError(f"{name} must be a vector of {size} entries: got shape {vector.shape}.")
+        raise ValueError(
+            f"{name} must be a vector of {size} entries: got shape {vector.shape}."
+        )
     return _frozen(vector, name)
 
 
@@ -293,5 +303,7 @@ def _product(X: Any, components: np.ndarray) -> np.ndarray:
         X = X.astype(np.float32)
     X = check_array(X, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32))
     if X.shape[1] != components.shape[1]:
-        raise ValueError(f"X must have {components.shape[1]} features: got {X.shape[1]}.")
+        raise ValueError(
+            f"X must have {components.shape[1]} features: got {X.shape[1]}."
+        )
     return np.asarray(X @ components.T.astype(X.dtype, copy=False))

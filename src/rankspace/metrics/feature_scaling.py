@@ -34,7 +34,9 @@ class FeatureScaling(NamedTuple):
         mean: Any = np.nanmean(rows, axis=0, dtype=np.float64)
         fill, offset, scale = mean, mean, np.ones_like(mean)
         if kind == "l2":
-            scale = _positive(np.sqrt(np.nansum(np.square(rows, dtype=np.float64), axis=0)))
+            scale = _positive(
+                np.sqrt(np.nansum(np.square(rows, dtype=np.float64), axis=0))
+            )
         elif kind in ("standard", "joined"):
             scale = _positive(np.nanstd(rows, axis=0, dtype=np.float64))
         if kind in ("rank-gauss", "joined"):
@@ -72,7 +74,9 @@ class FeatureScaling(NamedTuple):
         from .._engine.kernels.curves import follow_curves
 
         scaled = np.empty(X.shape, dtype=X.dtype)
-        knots, values = (np.asarray(part, dtype=X.dtype) for part in (self.knots, self.values))
+        knots, values = (
+            np.asarray(part, dtype=X.dtype) for part in (self.knots, self.values)
+        )
         follow_curves(np.ascontiguousarray(X), knots, values, scaled)
         return scaled
 
@@ -102,7 +106,9 @@ def _normal_scores(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Knots of a curve from values to normal scores of mean 0 and variance 1 over the column."""
     from scipy.special import ndtri
 
-    found, counts = np.unique(column[~np.isnan(column)].astype(np.float64), return_counts=True)
+    found, counts = np.unique(
+        column[~np.isnan(column)].astype(np.float64), return_counts=True
+    )
     share = counts / counts.sum()
     # Equal values share the middle of their ranks.
     scores = ndtri(np.cumsum(share) - share / 2)

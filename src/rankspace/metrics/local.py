@@ -94,7 +94,11 @@ class LocalMetric(StoredMetric):
         self.kernel = kernel
         self._stacks: dict[str, Anchored] = {}
         self.n_neighbors = int(n_neighbors)
-        own = {"kernel": kernel, "scaling": self.scaling.kind, "n_neighbors": self.n_neighbors}
+        own = {
+            "kernel": kernel,
+            "scaling": self.scaling.kind,
+            "n_neighbors": self.n_neighbors,
+        }
         self.parameters = {**(parameters or {}), **own}
         self._check_shapes(m, d)
 
@@ -116,17 +120,26 @@ class LocalMetric(StoredMetric):
             )
 
     @classmethod
-    def _restore(cls, arrays: Mapping[str, np.ndarray], parameters: dict[str, Any]) -> Self:
+    def _restore(
+        cls, arrays: Mapping[str, np.ndarray], parameters: dict[str, Any]
+    ) -> Self:
         own = {key: parameters.pop(key) for key in ("kernel", "scaling", "n_neighbors")}
-        scaling = FeatureScaling(own["scaling"], *(arrays[name] for name in SCALING_ARRAYS))
+        scaling = FeatureScaling(
+            own["scaling"], *(arrays[name] for name in SCALING_ARRAYS)
+        )
         optional = {
             name: arrays[name] if arrays[name].size else None
             for name in ("anchors", "linear", "sites")
         }
         return cls(
-            arrays["factors"], arrays["weights"], **optional, kernel=own["kernel"], scaling=scaling,
-            n_neighbors=own["n_neighbors"], parameters=parameters,
-        )  # fmt: skip
+            arrays["factors"],
+            arrays["weights"],
+            **optional,
+            kernel=own["kernel"],
+            scaling=scaling,
+            n_neighbors=own["n_neighbors"],
+            parameters=parameters,
+        )
 
     @property
     def n_features(self) -> int:
@@ -163,12 +176,16 @@ class LocalMetric(StoredMetric):
         if not len(self.sites):
             return self._sum(X, self.weights[0])
         if qid is None:
-            raise ValueError("weights are those of the most alike queries: pass qid=....")
+            raise ValueError(
+                "weights are those of the most alike queries: pass qid=...."
+            )
         names, owner = np.unique(np.asarray(qid), return_inverse=True)
         scores = np.empty(len(X), dtype=X.dtype)
         for q in range(names.size):
             rows = np.flatnonzero(owner == q)
-            weights = self.weights_at(list_profile(self.scaling.apply(X[rows]))[None])[0]
+            weights = self.weights_at(list_profile(self.scaling.apply(X[rows]))[None])[
+                0
+            ]
             scores[rows] = self._sum(X[rows], weights)
         return scores
 
@@ -193,7 +210,9 @@ class LocalMetric(StoredMetric):
 
     def _heights(self, Z: np.ndarray) -> np.ndarray:
         if Z.dtype.name not in self._stacks:
-            self._stacks[Z.dtype.name] = Anchored.of(self.factors, self.anchors, Z.dtype)
+            self._stacks[Z.dtype.name] = Anchored.of(
+                self.factors, self.anchors, Z.dtype
+            )
         return KERNELS[self.kernel](self._stacks[Z.dtype.name].squares(Z))
 
     def weights_at(self, profiles: np.ndarray) -> np.ndarray:
@@ -257,11 +276,17 @@ class LocalMetric(StoredMetric):
 
     def _name(self, column: int) -> str:
         m = self.n_metrics
-        return f"anchor {column}" if column < m else f"feature {(column - m) % self.n_features}"
+        return (
+            f"anchor {column}"
+            if column < m
+            else f"feature {(column - m) % self.n_features}"
+        )
 
     def _documents(self, X: Any) -> np.ndarray:
         if not self.has_anchors:
-            raise ValueError("this metric measures from queries: use rank, rerank or distances.")
+            raise ValueError(
+                "this metric measures from queries: use rank, rerank or distances."
+            )
         return self._checked(X, "X")
 
     # ------------------------------------------------------------------ queries with vectors
@@ -318,10 +343,15 @@ class LocalMetric(StoredMetric):
         from sklearn.utils import check_array
 
         X = check_array(
-            X, dtype=(np.float64, np.float32), input_name=name, ensure_all_finite="allow-nan"
+            X,
+            dtype=(np.float64, np.float32),
+            input_name=name,
+            ensure_all_finite="allow-nan",
         )
         if X.shape[1] != self.n_features:
-            raise ValueError(f"{name} must have {self.n_features} features: got {X.shape[1]}.")
+            raise ValueError(
+                f"{name} must have {self.n_features} features: got {X.shape[1]}."
+            )
         return X
 
 
@@ -333,7 +363,9 @@ def _no_scaling(d: int) -> FeatureScaling:
 def _array(values: Any, name: str, n_dims: int) -> np.ndarray:
     array = np.array(values, order="C")
     if array.ndim != n_dims:
-        raise ValueError(f"{name} must have {n_dims} dimensions: got shape {array.shape}.")
+        raise ValueError(
+            f"{name} must have {n_dims} dimensions: got shape {array.shape}."
+        )
     return _frozen(array, name)
 
 

@@ -21,7 +21,9 @@ def paper_height(squares: np.ndarray) -> np.ndarray:
 def rbf_height(squares: np.ndarray) -> np.ndarray:
     """``1 - exp(-d^2 / 2)``: far is far, however far."""
     if squares.dtype == np.float32:
-        return 1 - np.exp(-0.5 * squares)  # several times faster, and as exact as the distances are
+        return 1 - np.exp(
+            -0.5 * squares
+        )  # several times faster, and as exact as the distances are
     return -np.expm1(-0.5 * squares)
 
 
@@ -46,7 +48,9 @@ class Anchored(NamedTuple):
     def of(cls, factors: np.ndarray, anchors: np.ndarray, dtype: Any) -> Anchored:
         """Stack factors (m, r, d) of anchors (m, d)."""
         m, r, d = factors.shape
-        maps = np.asfortranarray(factors.transpose(1, 0, 2).reshape(r * m, d).T.astype(dtype))
+        maps = np.asfortranarray(
+            factors.transpose(1, 0, 2).reshape(r * m, d).T.astype(dtype)
+        )
         offsets = np.einsum("mrd,md->rm", factors, anchors).ravel().astype(dtype)
         return cls(maps, offsets, m)
 
@@ -68,7 +72,9 @@ def kernel_values(stacked: Anchored, Z: np.ndarray, kernel: str) -> np.ndarray:
     step = max(16, BLOCK // stacked.maps.shape[1])
 
     def work(start: int) -> None:
-        H[start : start + step] = KERNELS[kernel](stacked.squares(Z[start : start + step]))
+        H[start : start + step] = KERNELS[kernel](
+            stacked.squares(Z[start : start + step])
+        )
 
     with single_threaded_blas():
         for _ in thread_map(work, range(0, len(Z), step), depth=4):
@@ -78,4 +84,6 @@ def kernel_values(stacked: Anchored, Z: np.ndarray, kernel: str) -> np.ndarray:
 
 def list_profile(Z: np.ndarray) -> np.ndarray:
     """What the candidates of a query look like: mean and standard deviation of each feature."""
-    return np.concatenate([Z.mean(axis=0, dtype=np.float64), Z.std(axis=0, dtype=np.float64)])
+    return np.concatenate(
+        [Z.mean(axis=0, dtype=np.float64), Z.std(axis=0, dtype=np.float64)]
+    )

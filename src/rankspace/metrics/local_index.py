@@ -17,14 +17,18 @@ class LocalIndex:
 
     def __init__(self, X: Any, metric: Any) -> None:
         if metric.has_anchors:
-            raise ValueError("this metric measures from anchors, not from queries: use scores.")
+            raise ValueError(
+                "this metric measures from anchors, not from queries: use scores."
+            )
         self.metric = metric
         self.embedded = self._embed(metric._checked(X, "X"))
 
     def _embed(self, X: np.ndarray) -> np.ndarray:
         m, r, d = self.metric.factors.shape
         stacked = self.metric.factors.transpose(1, 0, 2).reshape(r * m, d)
-        return (self.metric.scaling.apply(X) @ stacked.T.astype(X.dtype)).reshape(len(X), r, m)
+        return (self.metric.scaling.apply(X) @ stacked.T.astype(X.dtype)).reshape(
+            len(X), r, m
+        )
 
     def _queries(self, Q: Any) -> tuple[np.ndarray, np.ndarray]:
         Q = self.metric._checked(Q, "Q")
@@ -43,17 +47,25 @@ class LocalIndex:
         """Distances of each query from each item."""
         points, weights = self._queries(Q)
         every = slice(None)
-        return np.stack([self._one(*pair, every) for pair in zip(points, weights, strict=True)])
+        return np.stack(
+            [self._one(*pair, every) for pair in zip(points, weights, strict=True)]
+        )
 
-    def blocks(self, Q: Any, k: int | None = None, *, query_items: Any = None) -> Iterator[Ranking]:
+    def blocks(
+        self, Q: Any, k: int | None = None, *, query_items: Any = None
+    ) -> Iterator[Ranking]:
         """Rankings of blocks of queries, without the item that each query is."""
         points, weights = self._queries(Q)
-        own = np.full(len(points), -1) if query_items is None else np.asarray(query_items)
+        own = (
+            np.full(len(points), -1) if query_items is None else np.asarray(query_items)
+        )
         step = max(1, BLOCK // len(self.embedded))
 
         def work(start: int) -> Ranking:
             part = range(start, min(start + step, len(points)))
-            table = np.stack([self._one(points[q], weights[q], slice(None)) for q in part])
+            table = np.stack(
+                [self._one(points[q], weights[q], slice(None)) for q in part]
+            )
             for row, item in zip(table, own[start : start + step], strict=True):
                 if item >= 0:
                     row[item] = np.inf
@@ -71,12 +83,17 @@ class LocalIndex:
     ) -> Ranking:
         """Given items of each query, sorted, without the item that the query is."""
         points, weights = self._queries(Q)
-        lists = [np.asarray(c[0] if isinstance(candidates, Ranking) else c) for c in candidates]
+        lists = [
+            np.asarray(c[0] if isinstance(candidates, Ranking) else c)
+            for c in candidates
+        ]
         if len(lists) != len(points):
             raise ValueError(
                 f"candidates must have a list for each of {len(points)} queries: got {len(lists)}."
             )
-        own = np.full(len(points), -1) if query_items is None else np.asarray(query_items)
+        own = (
+            np.full(len(points), -1) if query_items is None else np.asarray(query_items)
+        )
         found = []
         for point, weight, items, mine in zip(points, weights, lists, own, strict=True):
             items = items[items != mine].astype(np.int64)

@@ -61,11 +61,15 @@ class StoredMetric:
         return metric
 
     @classmethod
-    def _restore(cls, arrays: Mapping[str, np.ndarray], parameters: dict[str, Any]) -> Self:
+    def _restore(
+        cls, arrays: Mapping[str, np.ndarray], parameters: dict[str, Any]
+    ) -> Self:
         return cls(**arrays, parameters=parameters)  # type: ignore[call-arg]
 
     def __repr__(self) -> str:
-        shapes = ", ".join(f"{name} {getattr(self, name).shape}" for name in self.arrays)
+        shapes = ", ".join(
+            f"{name} {getattr(self, name).shape}" for name in self.arrays
+        )
         return f"{type(self).__name__}({shapes})"
 
 
@@ -101,7 +105,9 @@ def load_metric(path: PathLike) -> Any:
             kind = _check_header(path, header)
             missing = set(kind.arrays) - set(stored.keys())
             if missing:
-                raise ValueError(f"{path} lacks the matrix {sorted(missing)[0]!r}: save it again.")
+                raise ValueError(
+                    f"{path} lacks the matrix {sorted(missing)[0]!r}: save it again."
+                )
             arrays = {name: stored.get_tensor(name) for name in kind.arrays}
     except (SafetensorError, OSError) as error:
         if isinstance(error, FileNotFoundError):
@@ -118,7 +124,9 @@ def load_metric(path: PathLike) -> Any:
 def _check_header(path: PathLike, header: Mapping[str, str]) -> type[StoredMetric]:
     version = header.get("rankspace_format")
     if version is None or not version.isdigit():
-        raise ValueError(f"{path} was not written by rankspace: its header names no format.")
+        raise ValueError(
+            f"{path} was not written by rankspace: its header names no format."
+        )
     if int(version) > FORMAT_VERSION:
         raise ValueError(
             f"{path} has format {version}, and this version of rankspace reads up to "

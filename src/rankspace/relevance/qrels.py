@@ -14,7 +14,16 @@ from .._engine.text import PathLike, malformed, read_lines
 Judgment = tuple[Any, Any, float]
 
 QUERY_COLUMNS = ("query-id", "query_id", "qid", "query", "topic")
-ITEM_COLUMNS = ("corpus-id", "corpus_id", "item_id", "doc_id", "docid", "docno", "item", "doc")
+ITEM_COLUMNS = (
+    "corpus-id",
+    "corpus_id",
+    "item_id",
+    "doc_id",
+    "docid",
+    "docno",
+    "item",
+    "doc",
+)
 GRADE_COLUMNS = ("score", "grade", "relevance", "rel", "label")
 
 
@@ -23,7 +32,11 @@ def judgments_of(qrels: Any) -> list[Judgment]:
     if isinstance(qrels, str | os.PathLike):
         return read_qrels(qrels)
     if isinstance(qrels, Mapping):
-        return [(str(q), str(i), float(g)) for q, row in qrels.items() for i, g in _graded(row)]
+        return [
+            (str(q), str(i), float(g))
+            for q, row in qrels.items()
+            for i, g in _graded(row)
+        ]
     if hasattr(qrels, "columns"):
         return _frame_judgments(qrels)
     raise TypeError(
@@ -38,7 +51,9 @@ def read_qrels(path: PathLike) -> list[Judgment]:
     for number, line in read_lines(path):
         fields = line.split("\t") if "\t" in line else line.split()
         if len(fields) not in (3, 4):
-            raise malformed(path, number, f"must have 3 or 4 columns: got {len(fields)}")
+            raise malformed(
+                path, number, f"must have 3 or 4 columns: got {len(fields)}"
+            )
         try:
             grade = float(fields[-1])
         except ValueError:
@@ -47,7 +62,9 @@ def read_qrels(path: PathLike) -> list[Judgment]:
             what = f"must end in a grade: got {fields[-1]!r}"
             raise malformed(path, number, what) from None
         if not math.isfinite(grade):
-            raise malformed(path, number, f"must have a finite grade: got {fields[-1]!r}")
+            raise malformed(
+                path, number, f"must have a finite grade: got {fields[-1]!r}"
+            )
         judgments.append((fields[0], fields[-2], grade))
     return judgments
 

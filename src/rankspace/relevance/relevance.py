@@ -8,7 +8,14 @@ from typing import Any, Literal
 import numpy as np
 
 from .qrels import judgments_of
-from .rows import Names, Rows, rows_of_groups, rows_of_labels, rows_of_triples, triples_of_lists
+from .rows import (
+    Names,
+    Rows,
+    rows_of_groups,
+    rows_of_labels,
+    rows_of_triples,
+    triples_of_lists,
+)
 from .table import Background, JudgmentTable, Unjudged
 
 
@@ -58,10 +65,19 @@ class Relevance(JudgmentTable):
 
     @classmethod
     def _build(
-        cls, n_items: int, rows: Rows, query_items: Any, background: Background, **options: Any
+        cls,
+        n_items: int,
+        rows: Rows,
+        query_items: Any,
+        background: Background,
+        **options: Any,
     ) -> Relevance:
         """What constructors ask beyond the class: parts may lack weight or repeat a query."""
-        own = np.full(rows.rows.size, -1) if query_items is None else np.asarray(query_items)
+        own = (
+            np.full(rows.rows.size, -1)
+            if query_items is None
+            else np.asarray(query_items)
+        )
         if own.shape != rows.rows.shape or own.dtype.kind not in "iu":
             raise ValueError(
                 f"query_rows must name a row of X for each of {rows.rows.size} queries: got "
@@ -117,9 +133,16 @@ class Relevance(JudgmentTable):
         rows = rows_of_labels(y, query_labels)
         own = np.arange(rows.items.size) if query_labels is None else None
         return cls._build(
-            rows.items.size, rows, own, "irrelevant", unjudged=unjudged,
-            min_relevant_grade=min_relevant_grade, weights=weights, query_ids=query_ids, item_ids=item_ids,
-        )  # fmt: skip
+            rows.items.size,
+            rows,
+            own,
+            "irrelevant",
+            unjudged=unjudged,
+            min_relevant_grade=min_relevant_grade,
+            weights=weights,
+            query_ids=query_ids,
+            item_ids=item_ids,
+        )
 
     @classmethod
     def from_lists(
@@ -177,11 +200,20 @@ class Relevance(JudgmentTable):
         if n_items is None:
             n_items = n_queries
             query_rows = np.arange(n_queries) if query_rows is None else query_rows
-        rows = rows_of_triples(*triples_of_lists(relevant, irrelevant), n_queries, n_items)
+        rows = rows_of_triples(
+            *triples_of_lists(relevant, irrelevant), n_queries, n_items
+        )
         return cls._build(
-            n_items, rows, query_rows, "unjudged", unjudged=unjudged,
-            min_relevant_grade=min_relevant_grade, weights=weights, query_ids=query_ids, item_ids=item_ids,
-        )  # fmt: skip
+            n_items,
+            rows,
+            query_rows,
+            "unjudged",
+            unjudged=unjudged,
+            min_relevant_grade=min_relevant_grade,
+            weights=weights,
+            query_ids=query_ids,
+            item_ids=item_ids,
+        )
 
     @classmethod
     def from_qrels(
@@ -234,11 +266,15 @@ class Relevance(JudgmentTable):
         queries = Names(query_ids, (query for query, _, _ in judgments), "query")
         items = Names(item_ids, (item for _, item, _ in judgments), "item")
         if unknown == "drop":
-            judgments = [j for j in judgments if j[0] in queries.index and j[1] in items.index]
+            judgments = [
+                j for j in judgments if j[0] in queries.index and j[1] in items.index
+            ]
         elif unknown != "error":
             raise ValueError(f"unknown must be 'error' or 'drop': got {unknown!r}.")
         rows = rows_of_triples(
-            np.array([queries.find(query) for query, _, _ in judgments], dtype=np.int64),
+            np.array(
+                [queries.find(query) for query, _, _ in judgments], dtype=np.int64
+            ),
             np.array([items.find(item) for _, item, _ in judgments], dtype=np.int64),
             np.array([grade for _, _, grade in judgments], dtype=float),
             queries.array.size,
@@ -246,10 +282,16 @@ class Relevance(JudgmentTable):
             (queries.array, items.array),
         )
         return cls._build(
-            items.array.size, rows, query_rows, "unjudged", unjudged=unjudged,
-            min_relevant_grade=min_relevant_grade, weights=weights, query_ids=queries.array,
+            items.array.size,
+            rows,
+            query_rows,
+            "unjudged",
+            unjudged=unjudged,
+            min_relevant_grade=min_relevant_grade,
+            weights=weights,
+            query_ids=queries.array,
             item_ids=items.array,
-        )  # fmt: skip
+        )
 
     @classmethod
     def from_groups(
@@ -290,6 +332,13 @@ class Relevance(JudgmentTable):
         """
         rows, names = rows_of_groups(grades, qid)
         return cls._build(
-            rows.items.size, rows, None, "absent", unjudged=unjudged, min_relevant_grade=min_relevant_grade,
-            weights=weights, query_ids=names, item_ids=item_ids,
-        )  # fmt: skip
+            rows.items.size,
+            rows,
+            None,
+            "absent",
+            unjudged=unjudged,
+            min_relevant_grade=min_relevant_grade,
+            weights=weights,
+            query_ids=names,
+            item_ids=item_ids,
+        )

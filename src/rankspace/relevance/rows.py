@@ -139,7 +139,9 @@ def rows_of_triples(
         )
     keep = np.ones(items.size, dtype=bool)
     keep[1:] = ~again
-    indptr = np.concatenate(([0], np.cumsum(np.bincount(queries[keep], minlength=n_queries))))
+    indptr = np.concatenate(
+        ([0], np.cumsum(np.bincount(queries[keep], minlength=n_queries)))
+    )
     return Rows(np.arange(n_queries), indptr, items[keep], grades[keep])
 
 
@@ -167,7 +169,9 @@ def _indices(row: Any) -> np.ndarray:
     """Item numbers of one list, or of the keys of a mapping."""
     indices = np.asarray(list(row))
     if indices.size and indices.dtype.kind not in "iu":
-        raise ValueError(f"lists must hold numbers of rows of X: got {indices.flat[0].item()!r}.")
+        raise ValueError(
+            f"lists must hold numbers of rows of X: got {indices.flat[0].item()!r}."
+        )
     return indices.astype(np.int64)
 
 
@@ -177,7 +181,9 @@ class Names:
     def __init__(
         self, given: Iterable[Hashable] | None, seen: Iterable[Hashable], kind: str
     ) -> None:
-        names = [str(name) for name in (dict.fromkeys(seen) if given is None else given)]
+        names = [
+            str(name) for name in (dict.fromkeys(seen) if given is None else given)
+        ]
         self.index = {name: i for i, name in enumerate(names)}
         self.array = np.array(names, dtype=str)
         self.kind = kind
@@ -222,7 +228,9 @@ def check_ids(ids: Any, size: int, name: str) -> np.ndarray | None:
     if found.size != size:
         twice = found[counts > 1]
         more = f", and {twice.size - 1} others" if twice.size > 1 else ""
-        raise ValueError(f"{name} must not repeat a name: got {str(twice[0])!r} again{more}.")
+        raise ValueError(
+            f"{name} must not repeat a name: got {str(twice[0])!r} again{more}."
+        )
     return names
 
 

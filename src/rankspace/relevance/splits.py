@@ -29,11 +29,16 @@ class Split(NamedTuple):
 def check_fraction(fraction: float) -> None:
     """Raise unless a part of the queries can be held out."""
     if not 0 < fraction < 1:
-        raise ValueError(f"validation_fraction must lie between 0 and 1: got {fraction}.")
+        raise ValueError(
+            f"validation_fraction must lie between 0 and 1: got {fraction}."
+        )
 
 
 def split_queries(
-    n_queries: int, fraction: float, random: np.random.RandomState, most: int | None = None
+    n_queries: int,
+    fraction: float,
+    random: np.random.RandomState,
+    most: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Numbers of the queries to learn from, and of those held out."""
     check_fraction(fraction)
@@ -75,7 +80,9 @@ def hold_out(
     no_query = np.setdiff1d(np.arange(relevance.n_items), relevance.query_items)
     rows = np.sort(np.concatenate((relevance.query_items[train], no_query)))
     judged = _over_items(relevance.take_queries(held_out), rows)
-    return Split(X[rows], relevance[rows], None, X[relevance.query_items[held_out]], judged, rows)
+    return Split(
+        X[rows], relevance[rows], None, X[relevance.query_items[held_out]], judged, rows
+    )
 
 
 def _over_items(relevance: Relevance, rows: np.ndarray) -> Relevance:

@@ -33,14 +33,18 @@ class JudgmentTable:
 
     def __post_init__(self) -> None:
         if self.unjudged not in ("irrelevant", "ignore"):
-            raise ValueError(f"unjudged must be 'irrelevant' or 'ignore': got {self.unjudged!r}.")
+            raise ValueError(
+                f"unjudged must be 'irrelevant' or 'ignore': got {self.unjudged!r}."
+            )
         if not self.min_relevant_grade > 0:
             raise ValueError(
                 f"min_relevant_grade must be a grade above 0: got {self.min_relevant_grade!r}. "
                 "Grade 0 means judged irrelevant."
             )
         self._freeze("weights", check_weights(self.weights, self.n_queries))
-        self._freeze("query_ids", check_ids(self.query_ids, self.n_queries, "query_ids"))
+        self._freeze(
+            "query_ids", check_ids(self.query_ids, self.n_queries, "query_ids")
+        )
         self._freeze("item_ids", check_ids(self.item_ids, self.n_items, "item_ids"))
         for name in ("rows", "indptr", "items", "query_items"):
             self._freeze(name, np.array(getattr(self, name), dtype=np.int64))
@@ -124,12 +128,17 @@ class JudgmentTable:
         before = np.concatenate(([0], np.cumsum(judged)))
         counts = np.diff(before[self.indptr])[self.rows]
         own = self._own_judgments
-        return _frozen(counts - np.where(own >= 0, np.append(judged, False)[own], False))
+        return _frozen(
+            counts - np.where(own >= 0, np.append(judged, False)[own], False)
+        )
 
     @cached_property
     def _own_judgments(self) -> np.ndarray:
         """Where each query's own item stands in its row of judgments, or -1."""
-        keys = np.repeat(np.arange(self.indptr.size - 1), np.diff(self.indptr)) * self.n_items
+        keys = (
+            np.repeat(np.arange(self.indptr.size - 1), np.diff(self.indptr))
+            * self.n_items
+        )
         keys += self.items
         wanted = self.rows * self.n_items + self.query_items
         at = np.searchsorted(keys, wanted)
@@ -143,7 +152,9 @@ class JudgmentTable:
         """Judged items of a query and their grades, itself left out."""
         row = self.rows[query]
         part = slice(self.indptr[row], self.indptr[row + 1])
-        others = (self.items[part] != self.query_items[query]) & ~np.isnan(self.grades[part])
+        others = (self.items[part] != self.query_items[query]) & ~np.isnan(
+            self.grades[part]
+        )
         return self.items[part][others], self.grades[part][others]
 
     def relevant(self, query: int) -> np.ndarray:
@@ -171,7 +182,9 @@ class JudgmentTable:
         shape = (indptr.size - 1, self.n_items)
         import scipy.sparse
 
-        table = scipy.sparse.csr_array((grades, self.items[kept], indptr), shape=shape)[self.rows]
+        table = scipy.sparse.csr_array((grades, self.items[kept], indptr), shape=shape)[
+            self.rows
+        ]
         owner = np.repeat(np.arange(self.n_queries), np.diff(table.indptr))
         others = table.indices != self.query_items[owner]
         counts = np.bincount(owner[others], minlength=self.n_queries)
@@ -233,7 +246,9 @@ class JudgmentTable:
         queries = query_of[picked]
         own = np.flatnonzero(queries >= 0)
         if np.sum(query_of >= 0) < self.n_queries:
-            raise ValueError("relevance that repeats a query cannot be split by rows of X.")
+            raise ValueError(
+                "relevance that repeats a query cannot be split by rows of X."
+            )
         separate = self._pick(queries[own], np.full(own.size, -1))
         return replace(separate._take_items(picked), query_items=own)
 
@@ -241,7 +256,9 @@ class JudgmentTable:
         shape = (self.indptr.size - 1, self.n_items)
         import scipy.sparse
 
-        table = scipy.sparse.csr_array((self.grades, self.items, self.indptr), shape=shape)
+        table = scipy.sparse.csr_array(
+            (self.grades, self.items, self.indptr), shape=shape
+        )
         table = table[:, picked]
         table.sort_indices()
         return replace(

@@ -18,8 +18,14 @@ def query_weights(sample_weight: Any, relevance: Relevance) -> np.ndarray:
                 f"sample_weight must have one entry for each of {relevance.n_items} rows of X: got "
                 f"shape {weights.shape}."
             )
-        firsts = relevance.items[relevance.indptr[:-1]] if relevance.has_candidate_lists else None
-        return weights[relevance.query_items if firsts is None else firsts[relevance.rows]]
+        firsts = (
+            relevance.items[relevance.indptr[:-1]]
+            if relevance.has_candidate_lists
+            else None
+        )
+        return weights[
+            relevance.query_items if firsts is None else firsts[relevance.rows]
+        ]
     return weights
 
 
@@ -27,5 +33,7 @@ def list_of_row(relevance: Relevance) -> np.ndarray:
     """The name of the list that each row of ``X`` is a candidate of."""
     name = np.empty(relevance.n_items, dtype=relevance.query_ids.dtype)
     lengths = np.diff(relevance.indptr)
-    name[relevance.items] = relevance.query_ids[np.argsort(relevance.rows)].repeat(lengths)
+    name[relevance.items] = relevance.query_ids[np.argsort(relevance.rows)].repeat(
+        lengths
+    )
     return name

@@ -36,7 +36,9 @@ class RankedBlocks(Iterator[Ranking]):
         backend = current_backend()
         if backend.remote:
             return backend.map(self.search, self.parts, self.state)
-        return thread_map(lambda part: self.search.map_block(part, self.state), self.parts)
+        return thread_map(
+            lambda part: self.search.map_block(part, self.state), self.parts
+        )
 
     @property
     def judged_there(self) -> bool:

@@ -9,7 +9,9 @@ import numpy as np
 from .._engine.parallel import as_rows
 from .._engine.parallel.transport import mapped_file
 
-ITEM_BLOCK = 1024  # with 256 queries, a block of products stays in the second-level cache
+ITEM_BLOCK = (
+    1024  # with 256 queries, a block of products stays in the second-level cache
+)
 
 
 def as_vectors(X: Any, name: str) -> np.ndarray:
@@ -30,12 +32,18 @@ class Space:
     the centre of the items.
     """
 
-    def __init__(self, vectors: np.ndarray, *, inner_product: bool, backend: str) -> None:
+    def __init__(
+        self, vectors: np.ndarray, *, inner_product: bool, backend: str
+    ) -> None:
         self.vectors = vectors
         self.inner_product = inner_product
-        self.centre = np.zeros(vectors.shape[1]) if inner_product else centre_of(vectors)
+        self.centre = (
+            np.zeros(vectors.shape[1]) if inner_product else centre_of(vectors)
+        )
         streamed = self.centre.any() and mapped_file(vectors) is not None
-        self.operand: Any = _Shifted(vectors, self.centre) if streamed else self._centred(vectors)
+        self.operand: Any = (
+            _Shifted(vectors, self.centre) if streamed else self._centred(vectors)
+        )
         squares = np.empty(len(vectors), dtype=vectors.dtype)
         for part in _slices(len(vectors)):
             block = self.operand[part]
@@ -67,7 +75,9 @@ class Space:
         """
         unit = np.finfo(dtype).eps / 2
         lengths = np.sqrt(np.einsum("ij,ij->i", queries, queries, dtype=np.float64))
-        size = 2 * lengths * self.longest + (0.0 if self.inner_product else self.longest**2)
+        size = 2 * lengths * self.longest + (
+            0.0 if self.inner_product else self.longest**2
+        )
         return 2 * (queries.shape[1] + 4) * unit * size
 
     def nearest(
@@ -105,7 +115,9 @@ class Space:
             block = self.operand[start : start + ITEM_BLOCK]
             out = products[:, : len(block)]
             np.matmul(factors, block.T, out=out)
-            push_block(out, self.norms[start : start + ITEM_BLOCK], start, own, keys, items)
+            push_block(
+                out, self.norms[start : start + ITEM_BLOCK], start, own, keys, items
+            )
         return items, keys[:, 0].astype(np.float64)
 
     def _build_faiss(self) -> Any:
@@ -124,7 +136,9 @@ class Space:
     def _propose_faiss(
         self, centred: np.ndarray, own: np.ndarray, n_kept: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        keys, items = self._faiss.search(np.ascontiguousarray(centred, dtype=np.float32), n_kept)
+        keys, items = self._faiss.search(
+            np.ascontiguousarray(centred, dtype=np.float32), n_kept
+        )
         items[items == own[:, None]] = -1
         bound = (-1 if self.inner_product else 1) * keys[:, -1].astype(np.float64)
         if not self.inner_product:
@@ -152,7 +166,9 @@ class Space:
         keys = np.take_along_axis(keys, order, axis=1)
         tolerance = 2 * self._rounding(centred, np.float64)
         touched = np.zeros(len(queries), dtype=bool)
-        settle_ties(queries, self.vectors, order, keys, tolerance, self.inner_product, touched)
+        settle_ties(
+            queries, self.vectors, order, keys, tolerance, self.inner_product, touched
+        )
         for q in np.flatnonzero(touched):
             again = np.lexsort((order[q], keys[q]))
             order[q], keys[q] = order[q][again], keys[q][again]

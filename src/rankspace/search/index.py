@@ -102,7 +102,11 @@ class Index:
             raise ValueError(
                 f"X must have {self._origin.size} features as the index has: got {X.shape[1]}."
             )
-        return X if self.metric is None else self.metric.embed_items(shifted(X, self._origin))
+        return (
+            X
+            if self.metric is None
+            else self.metric.embed_items(shifted(X, self._origin))
+        )
 
     @property
     def n_items(self) -> int:
@@ -139,7 +143,12 @@ class Index:
         return self
 
     def rank(
-        self, Q: Any = None, k: int | None = None, *, query_items: Any = None, query_ids: Any = None
+        self,
+        Q: Any = None,
+        k: int | None = None,
+        *,
+        query_items: Any = None,
+        query_ids: Any = None,
     ) -> Ranking:
         """List the nearest items of each query.
 
@@ -163,7 +172,12 @@ class Index:
         return Ranking.join(blocks)
 
     def blocks(
-        self, Q: Any = None, k: int | None = None, *, query_items: Any = None, query_ids: Any = None
+        self,
+        Q: Any = None,
+        k: int | None = None,
+        *,
+        query_items: Any = None,
+        query_ids: Any = None,
     ) -> RankedBlocks:
         """Rank in blocks of queries, for lists too many to hold; see `rank`.
 
@@ -180,9 +194,15 @@ class Index:
             raise ValueError(f"k must be a whole number of at least 1: got {k}.")
         short = k is not None and 8 * k < space.n_items
         width = (k + 10 + k // 8) if short and k is not None else 2 * space.n_items
-        block = max(1, min(QUERY_BLOCK, self.max_memory * 2**20 // (16 * width * n_threads())))
-        slices = [slice(start, start + block) for start in range(0, len(queries), block)]
-        parts = [(queries[s], own[s], None if names is None else names[s]) for s in slices]
+        block = max(
+            1, min(QUERY_BLOCK, self.max_memory * 2**20 // (16 * width * n_threads()))
+        )
+        slices = [
+            slice(start, start + block) for start in range(0, len(queries), block)
+        ]
+        parts = [
+            (queries[s], own[s], None if names is None else names[s]) for s in slices
+        ]
         return RankedBlocks(self._search(), parts, (k, short))
 
     def _search(self) -> _Search:
@@ -192,9 +212,13 @@ class Index:
         return self._searching
 
     def rerank(
-        self, Q: Any, candidates: Ranking | Sequence[Any], *, query_items: Any = None,
+        self,
+        Q: Any,
+        candidates: Ranking | Sequence[Any],
+        *,
+        query_items: Any = None,
         query_ids: Any = None,
-    ) -> Ranking:  # fmt: skip
+    ) -> Ranking:
         """Sort given items for each query; the cost depends on their number alone.
 
         Parameters
@@ -232,20 +256,29 @@ class Index:
         exact_pairs(queries, space.vectors, owner, items, space.inner_product, keys)
         order = np.lexsort((items, keys, owner))
         ends = np.cumsum(np.bincount(owner, minlength=len(queries)))[:-1]
-        return self._ranking(np.split(items[order], ends), np.split(keys[order], ends), names)
+        return self._ranking(
+            np.split(items[order], ends), np.split(keys[order], ends), names
+        )
 
-    def _candidates(self, candidates: Any, n_queries: int) -> tuple[np.ndarray, np.ndarray]:
+    def _candidates(
+        self, candidates: Any, n_queries: int
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Pairs of query and item, or the error that says what is wrong with them."""
         if isinstance(candidates, Ranking):
             lists = np.split(candidates.items, candidates.indptr[1:-1])
         else:
-            lists = [np.asarray(row, dtype=None if len(row) else np.int64) for row in candidates]
+            lists = [
+                np.asarray(row, dtype=None if len(row) else np.int64)
+                for row in candidates
+            ]
         if len(lists) != n_queries:
             raise ValueError(
                 f"candidates must have a list for each of {n_queries} queries: got {len(lists)}."
             )
         if any(row.ndim != 1 or row.dtype.kind not in "iu" for row in lists):
-            bad = next(row for row in lists if row.ndim != 1 or row.dtype.kind not in "iu")
+            bad = next(
+                row for row in lists if row.ndim != 1 or row.dtype.kind not in "iu"
+            )
             raise ValueError(
                 "candidates must be a list of item numbers for each query: got an array of "
                 f"{bad.dtype} of shape {bad.shape}."
@@ -263,21 +296,28 @@ class Index:
             if len(self._parts) > 1:
                 self._parts = [np.concatenate(self._parts)]
             inner_product = self.metric is not None and self.metric.inner_product
-            self._space = Space(self._parts[0], inner_product=inner_product, backend=self.backend)
+            self._space = Space(
+                self._parts[0], inner_product=inner_product, backend=self.backend
+            )
         return self._space
 
     def _queries(self, Q: Any, query_items: Any) -> tuple[np.ndarray, np.ndarray]:
         own = None if query_items is None else np.asarray(query_items)
         if own is not None and own.size:
             lowest = 0 if Q is None else -1
-            if own.dtype.kind not in "iu" or not lowest <= own.min() <= own.max() < self.n_items:
+            if (
+                own.dtype.kind not in "iu"
+                or not lowest <= own.min() <= own.max() < self.n_items
+            ):
                 raise ValueError(
                     f"query_items must be whole numbers from {lowest} to {self.n_items - 1}: got "
                     f"{own.min()} to {own.max()}."
                 )
         if Q is None:
             if self.metric is not None and not self.metric.symmetric:
-                raise ValueError("the metric maps queries in another way: pass them as Q.")
+                raise ValueError(
+                    "the metric maps queries in another way: pass them as Q."
+                )
             own = np.arange(self.n_items) if own is None else own
             return self._parts[0][own], own
         Q = as_vectors(Q, "Q")
@@ -315,7 +355,9 @@ class _Search:
     def __init__(self, space: Space, ids: np.ndarray | None) -> None:
         self.space, self.ids = space, ids
 
-    def map_block(self, block: tuple[Any, ...], state: tuple[int | None, bool]) -> Ranking:
+    def map_block(
+        self, block: tuple[Any, ...], state: tuple[int | None, bool]
+    ) -> Ranking:
         """Rank for a block of queries, of which some may be items."""
         (queries, own, names), (k, short) = block, state
         items, distances = (self._nearest if short else self._all)(queries, own, k)
@@ -325,7 +367,9 @@ class _Search:
         self, queries: np.ndarray, own: np.ndarray, k: int | None
     ) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Lists of the k nearest items, from candidates whose distances are computed anew."""
-        found, distances, certain = self.space.nearest(queries, own, k or self.space.n_items)
+        found, distances, certain = self.space.nearest(
+            queries, own, k or self.space.n_items
+        )
         items, values = list(found), list(distances)
         for q in np.flatnonzero(~certain):
             (items[q],), (values[q],) = self._all(queries[q : q + 1], own[q : q + 1], k)

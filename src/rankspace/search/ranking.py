@@ -62,13 +62,18 @@ class Ranking:
         object.__setattr__(
             self, "query_ids", check_ids(self.query_ids, self.n_queries, "query_ids")
         )
-        object.__setattr__(self, "item_ids", check_ids(self.item_ids, self.n_items, "item_ids"))
+        object.__setattr__(
+            self, "item_ids", check_ids(self.item_ids, self.n_items, "item_ids")
+        )
         if self.items.shape != self.distances.shape or self.items.ndim != 1:
             raise ValueError(
                 f"items and distances must be 1-d and of one length: got shapes "
                 f"{self.items.shape} and {self.distances.shape}."
             )
-        if self.items.size and not 0 <= self.items.min() <= self.items.max() < self.n_items:
+        if (
+            self.items.size
+            and not 0 <= self.items.min() <= self.items.max() < self.n_items
+        ):
             raise ValueError(f"items must lie from 0 to {self.n_items - 1}.")
         if np.isnan(self.distances).any():
             raise ValueError("distances must not be NaN.")
@@ -76,7 +81,9 @@ class Ranking:
         starts = self.indptr[(self.indptr > 0) & (self.indptr < self.items.size)]
         step[starts - 1] = False
         if step.any():
-            raise ValueError("distances must not decrease within a list: sort them first.")
+            raise ValueError(
+                "distances must not decrease within a list: sort them first."
+            )
 
     @classmethod
     def from_distances(
@@ -168,15 +175,21 @@ class Ranking:
 
     @classmethod
     def from_pairs(
-        cls, lists: list[tuple[np.ndarray, np.ndarray]], n_items: int, *, query_ids: Any = None,
+        cls,
+        lists: list[tuple[np.ndarray, np.ndarray]],
+        n_items: int,
+        *,
+        query_ids: Any = None,
         item_ids: Any = None,
-    ) -> Ranking:  # fmt: skip
+    ) -> Ranking:
         """Join ready lists of (items, distances), one a query."""
         indptr = np.concatenate(
             ([0], np.cumsum([items.size for items, _ in lists], dtype=np.int64))
         )
         items = np.concatenate([np.zeros(0, np.int64), *(items for items, _ in lists)])
-        distances = np.concatenate([np.zeros(0), *(distances for _, distances in lists)])
+        distances = np.concatenate(
+            [np.zeros(0), *(distances for _, distances in lists)]
+        )
         return cls(indptr, items, distances, n_items, query_ids, item_ids)
 
     @classmethod
@@ -185,7 +198,10 @@ class Ranking:
         lengths = np.concatenate([np.diff(block.indptr) for block in blocks])
         names = [block.query_ids for block in blocks if block.query_ids is not None]
         first = blocks[0]
-        if any(b.n_items != first.n_items or not _same(b.item_ids, first.item_ids) for b in blocks):
+        if any(
+            b.n_items != first.n_items or not _same(b.item_ids, first.item_ids)
+            for b in blocks
+        ):
             raise ValueError("blocks must rank the same items.")
         if names and len(names) < len(blocks):
             raise ValueError("blocks must all have names of queries, or none.")
@@ -218,7 +234,9 @@ class Ranking:
     def ids(self, query: int) -> list[str]:
         """Names of the items listed for one query, or their numbers as text."""
         items, _ = self[query]
-        return [str(i) for i in (items if self.item_ids is None else self.item_ids[items])]
+        return [
+            str(i) for i in (items if self.item_ids is None else self.item_ids[items])
+        ]
 
     def query_id(self, query: int) -> str:
         """Name of a query, or its number as text."""
@@ -232,13 +250,20 @@ class Ranking:
         indptr = np.concatenate(([0], np.cumsum(lengths)))
         at = np.repeat(self.indptr[:-1] - indptr[:-1], lengths) + np.arange(indptr[-1])
         return Ranking(
-            indptr, self.items[at], self.distances[at], self.n_items, self.query_ids, self.item_ids
+            indptr,
+            self.items[at],
+            self.distances[at],
+            self.n_items,
+            self.query_ids,
+            self.item_ids,
         )
 
     def to_run(self) -> dict[str, dict[str, float]]:
         """Scores (minus the distances) by name: ``{query: {item: score}}``."""
         return {
-            self.query_id(q): dict(zip(self.ids(q), (-self[q][1]).tolist(), strict=True))
+            self.query_id(q): dict(
+                zip(self.ids(q), (-self[q][1]).tolist(), strict=True)
+            )
             for q in range(self.n_queries)
         }
 

@@ -14,12 +14,20 @@ from ..learners.mlr_cv import MLRCV
 
 METHODS = ("listwise", "diagonal", "frml", "mlr")
 WEAKER = (0.8, 0.24, 0.08)  # pulls times the number of queries, beyond the default ones
-WHERE = {"separate": "a map for each side", "query": "queries only", "shared": "both sides"}
-CAREFUL = 0.03  # what items that are relevant to nobody count, where new ones are harmed
+WHERE = {
+    "separate": "a map for each side",
+    "query": "queries only",
+    "shared": "both sides",
+}
+CAREFUL = (
+    0.03  # what items that are relevant to nobody count, where new ones are harmed
+)
 LEAD = 2.0  # standard errors
 RANKS = (32, 128)
 WIDE = 128  # features, above which a step of FRML or MLR takes long
-LARGE = 2e11  # flops of one pass over all queries and items, above which little is tried
+LARGE = (
+    2e11  # flops of one pass over all queries and items, above which little is tried
+)
 
 
 class Candidate(NamedTuple):
@@ -49,7 +57,12 @@ class Candidate(NamedTuple):
 
 
 def candidates(
-    n_queries: int, n_items: int, n_features: int, seed: int, gain: str, one_length: bool = True
+    n_queries: int,
+    n_items: int,
+    n_features: int,
+    seed: int,
+    gain: str,
+    one_length: bool = True,
 ) -> list[Candidate]:
     """All learners, the most promising first.
 
@@ -82,14 +95,22 @@ def candidates(
         return Candidate(
             name,
             lambda: ListwiseMap(
-                pulls, sides=side, gain=gain, unjudged_weight=unjudged_weight, max_items=most,
+                pulls,
+                sides=side,
+                gain=gain,
+                unjudged_weight=unjudged_weight,
+                max_items=most,
                 random_state=seed,
             ),
             weaker=lambda: None if weaker is None else listwise([weaker]),
-            careful=(lambda: listwise(totals, unjudged_weight=CAREFUL)) if first else None,
-            along=along, part_of=part_of, lead=LEAD if unjudged_weight == 1 else 0.0,
+            careful=(lambda: listwise(totals, unjudged_weight=CAREFUL))
+            if first
+            else None,
+            along=along,
+            part_of=part_of,
+            lead=LEAD if unjudged_weight == 1 else 0.0,
             prefers=("query" if one_length else "shared") if side == "separate" else "",
-        )  # fmt: skip
+        )
 
     return [listwise(TOTAL_REGS), *_others(n_features, seed)]
 
@@ -110,14 +131,19 @@ def _others(n_features: int, seed: int) -> list[Candidate]:
     return [
         Candidate(
             "diagonal, MLR-MAP",
-            lambda: MLR(constraint="diagonal", regularizer="frobenius", prior="identity"),
+            lambda: MLR(
+                constraint="diagonal", regularizer="frobenius", prior="identity"
+            ),
             "diagonal",
         ),
         *(_frml(rank, seed) for rank in RANKS if rank < n_features),
         Candidate(
             "MLR-MAP towards the identity",
             lambda: MLRCV(
-                (10, 100, 1000), regularizer="frobenius", prior="identity", random_state=seed
+                (10, 100, 1000),
+                regularizer="frobenius",
+                prior="identity",
+                random_state=seed,
             ),
             "mlr",
         ),

@@ -38,8 +38,12 @@ class Selection:
         even that gains on the whole at the cost of a group.
         """
         means = [self.gain(number, who) for number in range(len(self.tried))]
-        fit = [n for n, mean in enumerate(means) if mean > 0 and not self._harms(n, who)]
-        preferred = next((n for n, t in enumerate(self.tried) if t.name == self.preferred), 0)
+        fit = [
+            n for n, mean in enumerate(means) if mean > 0 and not self._harms(n, who)
+        ]
+        preferred = next(
+            (n for n, t in enumerate(self.tried) if t.name == self.preferred), 0
+        )
         if preferred in fit:
             fit = [n for n in fit if n == preferred or self._leads(n, preferred, who)]
         elif means[preferred] > 0:  # it does harm
@@ -53,7 +57,9 @@ class Selection:
         return any(_harmed(gains[counted & group]) for group in (self.seen, ~self.seen))
 
     def _leads(self, number: int, preferred: int, who: np.ndarray) -> bool:
-        return self._is_ahead(number, preferred, self._decisive(who), self.tried[number].lead)
+        return self._is_ahead(
+            number, preferred, self._decisive(who), self.tried[number].lead
+        )
 
     def gain(self, number: int, who: np.ndarray) -> float:
         """The mean by which a candidate is better than the vectors, 0 if nobody decides."""
@@ -98,7 +104,9 @@ def _harmed(gains: np.ndarray) -> bool:
     if gains.size < 2 or np.mean(gains) >= 0:
         return False
     error = np.std(gains, ddof=1) / np.sqrt(gains.size)
-    return bool(error == 0 or stdtr(gains.size - 1, np.mean(gains) / error) < SIGNIFICANT / 2)
+    return bool(
+        error == 0 or stdtr(gains.size - 1, np.mean(gains) / error) < SIGNIFICANT / 2
+    )
 
 
 class Judged(NamedTuple):
@@ -109,9 +117,14 @@ class Judged(NamedTuple):
 
 
 def judge(
-    choice: Selection, parts: Sequence[np.ndarray], relevance: Relevance, measure: str,
-    level: float, alone: float = 0.0, singles: Sequence[str] = (),
-) -> Judged:  # fmt: skip
+    choice: Selection,
+    parts: Sequence[np.ndarray],
+    relevance: Relevance,
+    measure: str,
+    level: float,
+    alone: float = 0.0,
+    singles: Sequence[str] = (),
+) -> Judged:
     """What choosing is worth, or what a single candidate is, if that is all one can be sure of.
 
     Choosing has a price, for parts of the queries are judged by different candidates. So the first
@@ -132,22 +145,35 @@ def judge(
 
 
 def _single(
-    choice: Selection, name: str, parts: Sequence[np.ndarray], relevance: Relevance, measure: str
+    choice: Selection,
+    name: str,
+    parts: Sequence[np.ndarray],
+    relevance: Relevance,
+    measure: str,
 ) -> _Draft:
     """What a candidate by itself is worth."""
     alone = replace(choice, tried=[t for t in choice.tried if t.name in (AS_IS, name)])
     draft = _draft(alone, [(part, 1) for part in parts], relevance, measure)
     chosen = name if alone.gain(1, np.ones(choice.seen.size, dtype=bool)) > 0 else AS_IS
-    return replace(draft, report=replace(draft.report, tried=list(choice.tried), chosen=chosen))
+    return replace(
+        draft, report=replace(draft.report, tried=list(choice.tried), chosen=chosen)
+    )
 
 
 def _chosen(
-    choice: Selection, parts: Sequence[np.ndarray], relevance: Relevance, measure: str, level: float
+    choice: Selection,
+    parts: Sequence[np.ndarray],
+    relevance: Relevance,
+    measure: str,
+    level: float,
 ) -> TuneReport:
     """What choosing is worth, without what turns out to harm a group if there is something else."""
     tried, drafts = list(choice.tried), []
     while True:
-        picks = [(part, choice.pick(_others(parts, part, relevance.n_queries))) for part in parts]
+        picks = [
+            (part, choice.pick(_others(parts, part, relevance.n_queries)))
+            for part in parts
+        ]
         drafts.append(_draft(choice, picks, relevance, measure))
         chosen = drafts[-1].report.chosen
         if chosen == AS_IS or drafts[-1].chance >= level or drafts[-1].harmed is None:
@@ -167,7 +193,9 @@ class _Draft:
 
     def is_better(self, level: float) -> bool:
         """Whether the choice may be taken."""
-        return self.report.chosen != AS_IS and self.chance < level and self.harmed is None
+        return (
+            self.report.chosen != AS_IS and self.chance < level and self.harmed is None
+        )
 
     def report_at(self, level: float) -> TuneReport:
         """The report with a verdict at a level of selling noise."""
@@ -190,7 +218,9 @@ class _Draft:
         )
 
 
-def _others(parts: Sequence[np.ndarray], part: np.ndarray, n_queries: int) -> np.ndarray:
+def _others(
+    parts: Sequence[np.ndarray], part: np.ndarray, n_queries: int
+) -> np.ndarray:
     """Held-out queries but for a part."""
     others = np.zeros(n_queries, dtype=bool)
     others[np.concatenate(parts)] = True
@@ -199,7 +229,10 @@ def _others(parts: Sequence[np.ndarray], part: np.ndarray, n_queries: int) -> np
 
 
 def _draft(
-    choice: Selection, picks: Sequence[tuple[np.ndarray, int]], relevance: Relevance, measure: str
+    choice: Selection,
+    picks: Sequence[tuple[np.ndarray, int]],
+    relevance: Relevance,
+    measure: str,
 ) -> _Draft:
     """Parts of the queries, each judged by a candidate of its own."""
     after, lists = np.full(relevance.n_queries, np.nan), list(choice.tried[0].lists)
@@ -214,10 +247,19 @@ def _draft(
     )
     rankings = choice.tried[0].lists, Ranking.from_pairs(lists, relevance.n_items)
     report = TuneReport(
-        measure, list(choice.tried), before_report, after_report, choice.seen, choice.of_all(), "",
-        rankings, relevance,
-    )  # fmt: skip
-    return _Draft(report, _chance(report, choice.sign), _worse_group(report, choice.sign))
+        measure,
+        list(choice.tried),
+        before_report,
+        after_report,
+        choice.seen,
+        choice.of_all(),
+        "",
+        rankings,
+        relevance,
+    )
+    return _Draft(
+        report, _chance(report, choice.sign), _worse_group(report, choice.sign)
+    )
 
 
 def _chance(report: TuneReport, sign: float) -> float:
@@ -230,7 +272,10 @@ def _chance(report: TuneReport, sign: float) -> float:
 def _worse_group(report: TuneReport, sign: float) -> tuple[str, float] | None:
     """A group of queries that lose beyond chance, and that chance."""
     for group, found in report.comparisons.items():
-        loss, chance = -sign * found.difference[report.measure], found.p_value[report.measure]
+        loss, chance = (
+            -sign * found.difference[report.measure],
+            found.p_value[report.measure],
+        )
         if group != "all" and loss > 0 and chance < SIGNIFICANT:
             return group, chance
     return None

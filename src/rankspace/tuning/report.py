@@ -101,17 +101,27 @@ class TuneReport(_Table):
             "verdict": self.verdict,
             "seconds": self.seconds,
             "skipped": self.skipped,
-            "groups": {name: c.to_dict()[self.measure] for name, c in self.comparisons.items()},
+            "groups": {
+                name: c.to_dict()[self.measure] for name, c in self.comparisons.items()
+            },
             "tried": [
-                {"name": t.name, "mean": float(np.nanmean(t.values)), "seconds": t.seconds}
+                {
+                    "name": t.name,
+                    "mean": float(np.nanmean(t.values)),
+                    "seconds": t.seconds,
+                }
                 for t in self.tried
             ],
         }
 
     def write_page(
-        self, path: PathLike, *, title: str = "rankspace tune", texts: Sequence[str] | None = None,
+        self,
+        path: PathLike,
+        *,
+        title: str = "rankspace tune",
+        texts: Sequence[str] | None = None,
         query_texts: Sequence[str] | None = None,
-    ) -> Path:  # fmt: skip
+    ) -> Path:
         """Write the HTML page of it, with the queries that gain and lose most.
 
         Parameters
@@ -127,23 +137,39 @@ class TuneReport(_Table):
         -------
         Path
         """
-        numbers = np.arange(self.relevance.n_queries) if self.numbers is None else self.numbers
+        numbers = (
+            np.arange(self.relevance.n_queries)
+            if self.numbers is None
+            else self.numbers
+        )
         relevance = self.relevance
         if relevance.query_ids is None:
             relevance = replace(relevance, query_ids=numbers.astype(str))
         reports = {
-            t.name: Report({self.measure: t.values}, self.before.smaller_is_better,
-                           self.before.query_ids, self.before.weights)
+            t.name: Report(
+                {self.measure: t.values},
+                self.before.smaller_is_better,
+                self.before.query_ids,
+                self.before.weights,
+            )
             for t in self.tried[1:]
-        }  # fmt: skip
+        }
         groups = _groups(self.before, self.measure, self.seen)
         del groups["all"]
         skipped = f"No time was left for: {', '.join(self.skipped)}."
         return write_report(
-            path, title=title, before=self.before, after=self.after, names=("before", "after"),
-            rankings=self.rankings, relevance=relevance, others=reports,
+            path,
+            title=title,
+            before=self.before,
+            after=self.after,
+            names=("before", "after"),
+            rankings=self.rankings,
+            relevance=relevance,
+            others=reports,
             describe_item=None if texts is None else lambda item: texts[item],
-            describe_query=None if query_texts is None else lambda q: query_texts[numbers[q]],
+            describe_query=None
+            if query_texts is None
+            else lambda q: query_texts[numbers[q]],
             groups={f"with {name} relevant items": groups[name] for name in groups},
             n_extremes=EXTREMES,
             notes=[
@@ -153,27 +179,47 @@ class TuneReport(_Table):
                 "A relevant item is seen if training judgments named it too, else new.",
                 *([skipped] if self.skipped else []),
             ],
-        )  # fmt: skip
+        )
 
     def __str__(self) -> str:
         tried = [f"{'held-out ' + self.measure:>12}  seconds  tried"]
-        tried += [f"{np.nanmean(t.values):12.4f}  {t.seconds:7.1f}  {t.name}" for t in self.tried]
+        tried += [
+            f"{np.nanmean(t.values):12.4f}  {t.seconds:7.1f}  {t.name}"
+            for t in self.tried
+        ]
         return "\n".join(["\n".join(tried), "", super().__str__()])
 
     def _header(self) -> list[str]:
-        return ["held-out queries", "before", "after", "difference", "low", "high", "p-value",
-                "queries"]  # fmt: skip
+        return [
+            "held-out queries",
+            "before",
+            "after",
+            "difference",
+            "low",
+            "high",
+            "p-value",
+            "queries",
+        ]
 
     def _rows(self) -> list[Any]:
         name = self.measure
         return [
-            (group, c.before[name], c.after[name], c.difference[name], *c.interval[name],
-             c.p_value[name], c.n_queries[name])
+            (
+                group,
+                c.before[name],
+                c.after[name],
+                c.difference[name],
+                *c.interval[name],
+                c.p_value[name],
+                c.n_queries[name],
+            )
             for group, c in self.comparisons.items()
-        ]  # fmt: skip
+        ]
 
     def _notes(self) -> list[str]:
-        skipped = f" No time was left for: {', '.join(self.skipped)}." if self.skipped else ""
+        skipped = (
+            f" No time was left for: {', '.join(self.skipped)}." if self.skipped else ""
+        )
         return ["", self.verdict + skipped]
 
 

@@ -152,7 +152,9 @@ def tune(
     folds = fold_queries(kept, dev, usual if n_folds is None else n_folds, seed)
     splits = [hold_out(X, relevance, queries, train, test) for train, test in folds]
     at_once = 2 if large else None
-    trial = CrossValidation(splits, [test for _, test in folds], relevance, measure, at_once)
+    trial = CrossValidation(
+        splits, [test for _, test in folds], relevance, measure, at_once
+    )
     gain = parse_measure(measure)[0].gain
     sizes = relevance.n_queries, len(X), X.shape[1]
     every = candidates(*sizes, seed, gain, of_one_length(X))
@@ -170,7 +172,9 @@ def tune(
         if report.chosen != AS_IS:
             progress("fitting the choice on all queries", 1.0)
             model = search.named[report.chosen].build()
-            metric = learned(model, *with_hard_negatives(X, relevance, queries), queries)
+            metric = learned(
+                model, *with_hard_negatives(X, relevance, queries), queries
+            )
     return Tuned(metric, replace(report, seconds=clock.gone, numbers=kept))
 
 
@@ -203,7 +207,9 @@ class _Look(NamedTuple):
     alone: float = 0.0
 
 
-def _looks(todo: Sequence[Candidate], n_folds: int, early: bool, exhaustive: bool) -> list[_Look]:
+def _looks(
+    todo: Sequence[Candidate], n_folds: int, early: bool, exhaustive: bool
+) -> list[_Look]:
     """What to look at in turn, until something is better beyond chance."""
     maps = [candidate for candidate in todo if candidate.method == "listwise"]
     others = [candidate for candidate in todo if candidate.method != "listwise"]
@@ -243,7 +249,9 @@ class _Search:
         for number, look in enumerate(looks):
             self._try(look, number / len(looks), (number + 1) / len(looks))
             later = looks[number + 1 :]
-            if number and len(self.trial.names(look.folds)) == 1:  # time for nothing but the start
+            if (
+                number and len(self.trial.names(look.folds)) == 1
+            ):  # time for nothing but the start
                 look = looks[number - 1]
                 spent, later = spent - look.level, ()
             ends = not later or not self._has_time(later[0].folds)
@@ -260,16 +268,22 @@ class _Search:
             spent += look.level
             self.leader = self._choice(look.folds).of_all()
         done = {tried.name for tried in report.tried}
-        return replace(report, skipped=[n for n in dict.fromkeys(self.skipped) if n not in done])
+        return replace(
+            report, skipped=[n for n in dict.fromkeys(self.skipped) if n not in done]
+        )
 
     def _try(self, look: _Look, start: float, end: float) -> None:
         """All candidates of a look and those before, then weaker pulls while they clearly help."""
-        todo = list({c.name: c for c in (*self.built.values(), *look.candidates)}.values())
+        todo = list(
+            {c.name: c for c in (*self.built.values(), *look.candidates)}.values()
+        )
         todo.sort(key=lambda candidate: self.leader not in names_of(candidate))
         list(self.trial.run([None], look.folds))
         at_once = max(1, len(todo) if self.clock.budget is None else 1)
         for first in range(0, len(todo), at_once):
-            shares = [start + (end - start) * n / len(todo) for n in (first, first + at_once)]
+            shares = [
+                start + (end - start) * n / len(todo) for n in (first, first + at_once)
+            ]
             if not self._run(todo[first : first + at_once], look.folds, *shares):
                 self.skipped += [c.name for c in todo[first:]]
                 return
@@ -295,11 +309,15 @@ class _Search:
     @property
     def named(self) -> dict[str, Candidate]:
         """All candidates that were tried, and those that came along."""
-        every = [c for whole in self.built.values() for c in (whole, *whole.along.values())]
+        every = [
+            c for whole in self.built.values() for c in (whole, *whole.along.values())
+        ]
         return {candidate.name: candidate for candidate in every}
 
     def _has_time(self, folds: Sequence[int]) -> bool:
-        return self.clock.budget is None or self.clock.has(1.5 * self.trial.longest(folds))
+        return self.clock.budget is None or self.clock.has(
+            1.5 * self.trial.longest(folds)
+        )
 
     def _weaker(self, folds: Sequence[int]) -> Candidate | None:
         choice = self._choice(folds)
@@ -311,16 +329,26 @@ class _Search:
         sign, weights = sign_of(self.trial.measure), self.trial.relevance.weights
         preferred = next((candidate.preferred for candidate in self.built.values()), "")
         return Selection(
-            self.trial.tried(folds), self.seen, sign, self.generalise, weights, preferred
+            self.trial.tried(folds),
+            self.seen,
+            sign,
+            self.generalise,
+            weights,
+            preferred,
         )
 
     def _judge(self, look: _Look) -> Judged:
         singles = self._singles(look)
         alone = look.alone if singles else 0.0
         return judge(
-            self._choice(look.folds), self._parts(look), self.trial.relevance, self.trial.measure,
-            level=(1 - alone) * look.level, alone=alone * look.level, singles=singles,
-        )  # fmt: skip
+            self._choice(look.folds),
+            self._parts(look),
+            self.trial.relevance,
+            self.trial.measure,
+            level=(1 - alone) * look.level,
+            alone=alone * look.level,
+            singles=singles,
+        )
 
     def _singles(self, look: _Look) -> list[str]:
         """What is tested by itself: only what was to be preferred whatever the data say.
@@ -356,7 +384,9 @@ class _Search:
 # ---------------------------------------------------------------------- checks
 
 
-def _checked(X: Any, relevance: Any, queries: Any) -> tuple[Any, Relevance, Any, np.ndarray]:
+def _checked(
+    X: Any, relevance: Any, queries: Any
+) -> tuple[Any, Relevance, Any, np.ndarray]:
     """Finite vectors of one width, and only the queries that can be judged, with their numbers."""
     plain = Euclidean()
     X = plain._check_items(X, relevance, reset=True)
@@ -370,7 +400,12 @@ def _checked(X: Any, relevance: Any, queries: Any) -> tuple[Any, Relevance, Any,
             f"tune needs at least {FEWEST_QUERIES} queries with something relevant and something "
             f"irrelevant to tell a gain from chance: got {kept.size}. Judge more queries."
         )
-    return X, relevance.take_queries(kept), None if queries is None else queries[kept], kept
+    return (
+        X,
+        relevance.take_queries(kept),
+        None if queries is None else queries[kept],
+        kept,
+    )
 
 
 def _check_lengths(name: str, vectors: Any) -> None:

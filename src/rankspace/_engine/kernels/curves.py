@@ -26,5 +26,7 @@ def follow_curves(X, knots, values, out):
                     half //= 2
                 after = min(at + 1, n_knots - 1)
                 low, width = knot[at], knot[after] - knot[at]
-                share = min(max(x - low, NOTHING), width) / (width if width > 0 else ONE)
+                share = min(max(x - low, NOTHING), width) / (
+                    width if width > 0 else ONE
+                )
                 out[i, j] = value[at] + share * (value[after] - value[at])

@@ -6,9 +6,17 @@ from numba import njit
 from .measures import measure
 from .ties import expected_measure
 
-BINARY, EXPONENTIAL, LINEAR = 0, 1, 2  # what a relevant item gains: 1, 2^grade - 1, grade
+BINARY, EXPONENTIAL, LINEAR = (
+    0,
+    1,
+    2,
+)  # what a relevant item gains: 1, 2^grade - 1, grade
 LOG_2 = np.log(2.0)
-COMPLETE, INCOMPLETE, REPEATED = 0, 1, 2  # what a list holds: all that counts, less, an item twice
+COMPLETE, INCOMPLETE, REPEATED = (
+    0,
+    1,
+    2,
+)  # what a list holds: all that counts, less, an item twice
 
 
 @njit(cache=True, nogil=True)
@@ -20,7 +28,9 @@ def gain(grade, kind):
 
 
 @njit(cache=True, nogil=True)
-def scan(items, new_item, own, stamp, seen, slots, grades, keep, level, found, grade, place):
+def scan(
+    items, new_item, own, stamp, seen, slots, grades, keep, level, found, grade, place
+):
     """Find the items of positive grade in one list.
 
     Items that do not count are passed over: the query's own, unjudged ones if they are ignored.
@@ -126,26 +136,61 @@ def group_ties(positions, gains, starts, sizes, groups, group_gains):
 
 @njit(cache=True, nogil=True)
 def judge(
-    queries, lists, indptr, items, distances, new_item,
-    rows, row_indptr, row_items, row_grades, best_indptr, best_grades, query_items, own_grades,
-    n_items, n_relevant, n_irrelevant, keep, level, codes, cuts, kinds, longest_row, longest_list,
-    values, states,
-):  # fmt: skip
+    queries,
+    lists,
+    indptr,
+    items,
+    distances,
+    new_item,
+    rows,
+    row_indptr,
+    row_items,
+    row_grades,
+    best_indptr,
+    best_grades,
+    query_items,
+    own_grades,
+    n_items,
+    n_relevant,
+    n_irrelevant,
+    keep,
+    level,
+    codes,
+    cuts,
+    kinds,
+    longest_row,
+    longest_list,
+    values,
+    states,
+):
     """Write the measures of some queries into ``values``, and what their lists hold.
 
     Queries with nothing relevant are left as they are. ``lists`` names the list of each of them,
     -1 if it has none; ``new_item`` renumbers listed items (-1: unknown) unless it is empty. With
     ``distances`` a measure is the mean over all orders of ties, with None they stand as listed.
     """
-    slots, seen = np.zeros(n_items, dtype=np.int32), np.full(n_items, -1, dtype=np.int64)
+    slots, seen = (
+        np.zeros(n_items, dtype=np.int32),
+        np.full(n_items, -1, dtype=np.int64),
+    )
     found, positions = np.empty(longest_row, np.int64), np.empty(longest_row, np.int64)
-    grade, gains, ideal = np.empty(longest_row), np.empty(longest_row), np.empty(longest_row)
+    grade, gains, ideal = (
+        np.empty(longest_row),
+        np.empty(longest_row),
+        np.empty(longest_row),
+    )
     if distances is None:
         place = None
     else:
         place = np.empty(longest_list, np.int64)
-        starts, sizes = np.empty(longest_list, np.int64), np.empty(longest_list, np.int64)
-        groups, group_gains = np.empty((3, longest_row), np.int64), np.empty(longest_row)
+        starts, sizes = (
+            np.empty(longest_list, np.int64),
+            np.empty(longest_list, np.int64),
+        )
+        groups, group_gains = (
+            np.empty((3, longest_row), np.int64),
+            np.empty(longest_row),
+        )
     for number in range(queries.size):
         q, name = queries[number], lists[number]
         first, last = row_indptr[rows[q]], row_indptr[rows[q] + 1]
@@ -153,12 +198,24 @@ def judge(
         for j in range(first, last):
             slots[row_items[j]] = j - first + 1
         n_found, n_other, n_known, repeated = scan(
-            items[begin:end], new_item, query_items[q], q, seen, slots, row_grades[first:last], keep,
-            level, found, grade, place,
-        )  # fmt: skip
+            items[begin:end],
+            new_item,
+            query_items[q],
+            q,
+            seen,
+            slots,
+            row_grades[first:last],
+            keep,
+            level,
+            found,
+            grade,
+            place,
+        )
         for j in range(first, last):
             slots[row_items[j]] = 0
-        n_listed = select(found[:n_found], grade[:n_found], level, BINARY, positions, gains)
+        n_listed = select(
+            found[:n_found], grade[:n_found], level, BINARY, positions, gains
+        )
         if repeated:
             states[q] = REPEATED
             continue
@@ -171,14 +228,29 @@ def judge(
             n_ideal = ideal_gains(best, own_grades[q], level, kinds[m], ideal)
             if n_ideal == 0:
                 continue
-            n = select(found[:n_found], grade[:n_found], level, kinds[m], positions, gains)
+            n = select(
+                found[:n_found], grade[:n_found], level, kinds[m], positions, gains
+            )
             if distances is None:
                 values[q, m] = measure(
-                    codes[m], positions[:n], gains[:n], ideal[:n_ideal], n_other, cuts[m]
+                    codes[m],
+                    positions[:n],
+                    gains[:n],
+                    ideal[:n_ideal],
+                    n_other,
+                    cuts[m],
                 )
             else:
-                n = group_ties(positions[:n], gains[:n], starts, sizes, groups, group_gains)
+                n = group_ties(
+                    positions[:n], gains[:n], starts, sizes, groups, group_gains
+                )
                 values[q, m] = expected_measure(
-                    codes[m], groups[0, :n], groups[1, :n], groups[2, :n], group_gains[:n],
-                    ideal[:n_ideal], n_other, cuts[m],
-                )  # fmt: skip
+                    codes[m],
+                    groups[0, :n],
+                    groups[1, :n],
+                    groups[2, :n],
+                    group_gains[:n],
+                    ideal[:n_ideal],
+                    n_other,
+                    cuts[m],
+                )

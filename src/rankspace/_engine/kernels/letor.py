@@ -7,7 +7,9 @@ import numpy as np
 from numba import njit
 
 # What a number or a block turned out to be. The caller words the errors.
-FINE, HARD, BAD_NUMBER, NO_QID, BAD_QID, BAD_INDEX, UNORDERED, TOO_WIDE, GARBAGE = range(9)
+FINE, HARD, BAD_NUMBER, NO_QID, BAD_QID, BAD_INDEX, UNORDERED, TOO_WIDE, GARBAGE = (
+    range(9)
+)
 
 NEWLINE, TAB, RETURN, SPACE, HASH = 10, 9, 13, 32, 35
 PLUS, MINUS, POINT, COLON, LETTER_E = 43, 45, 46, 58, 101
@@ -38,7 +40,9 @@ def divide_wide(mantissa, power):
     product = quotient * power
     a, b = halves(quotient)
     c, d = halves(power)
-    error = ((a * c - product) + a * d + b * c) + b * d  # quotient * power - product, exactly
+    error = (
+        (a * c - product) + a * d + b * c
+    ) + b * d  # quotient * power - product, exactly
     gap = high - product
     correction = ((gap - error) + low) / power
     # Three roundings of at most 2**-53 each went into the correction; allow for sixteen.
@@ -159,7 +163,10 @@ def note_hard(hard, n_hard, row, column, start, end):
 def read_qid(text, at):
     """Read "qid:7": the number, the next position, and FINE, NO_QID or BAD_QID."""
     if not (
-        text[at] == 113 and text[at + 1] == 105 and text[at + 2] == 100 and text[at + 3] == COLON
+        text[at] == 113
+        and text[at + 1] == 105
+        and text[at + 2] == 100
+        and text[at + 3] == COLON
     ):
         return 0, at, NO_QID
     number, after = read_whole(text, at + 4)
@@ -239,10 +246,14 @@ def read_block(text, with_qid, limit, X, grades, qid, comments, hard):
         n_lines += 1
         at = skip_blanks(text, at)
         if text[at] != NEWLINE and text[at] != HASH:
-            status, at, n_hard = read_head(text, at, row, with_qid, grades, qid, hard, n_hard)
+            status, at, n_hard = read_head(
+                text, at, row, with_qid, grades, qid, hard, n_hard
+            )
             if status != FINE:
                 return status, row, n_lines, at, width, n_hard
-            status, at, index, n_hard = read_features(text, at, row, limit, X, hard, n_hard)
+            status, at, index, n_hard = read_features(
+                text, at, row, limit, X, hard, n_hard
+            )
             if status != FINE:
                 return status, row, n_lines, at, width, n_hard
             width = max(width, index)

@@ -6,7 +6,9 @@ from numba import njit
 from .warp import uniform
 
 CHUNK = 16  # factors multiplied before a logarithm is taken
-WIDEST = 40.0  # scores farther apart are left to exact pairs: exp(40)^16 is still a number
+WIDEST = (
+    40.0  # scores farther apart are left to exact pairs: exp(40)^16 is still a number
+)
 
 
 @njit(cache=True, nogil=True)
@@ -48,8 +50,9 @@ def level_losses(raised, gains, gradient):
             last = first + 1
             while last < n and gains[last] == gains[first]:
                 last += 1
-            loss, share = one_against(scale, raised[first:last], gains[i] - gains[first],
-                                      gradient[first:last])  # fmt: skip
+            loss, share = one_against(
+                scale, raised[first:last], gains[i] - gains[first], gradient[first:last]
+            )
             total += loss
             gradient[i] -= share
             first = last
@@ -130,7 +133,17 @@ def warp_descent(H, indptr, n_top, n_low, order, phi, margin, step, levels, seed
         q = order[t]
         length = step * (1 - t / order.size)
         violators += warp_step(
-            H, indptr[q], n_top[q], n_low[q], indptr[q + 1], phi, margin, length, levels, seed, t
+            H,
+            indptr[q],
+            n_top[q],
+            n_low[q],
+            indptr[q + 1],
+            phi,
+            margin,
+            length,
+            levels,
+            seed,
+            t,
         )
         if 2 * t >= order.size:
             for r in range(phi.size):

@@ -96,7 +96,9 @@ def discounted(positions, gains, k, standard):
     total = 0.0
     for i in range(hits(positions, k)):
         position = positions[i]
-        total += gains[i] * (standard_discount(position) if standard else mlr_discount(position))
+        total += gains[i] * (
+            standard_discount(position) if standard else mlr_discount(position)
+        )
     return total
 
 
@@ -116,9 +118,17 @@ def ndcg_mlr(positions, gains, ideal, n_irrelevant, k):
 
 # Numba caches no function that takes another one, so kernels are called by their place in KERNELS.
 KERNELS = (
-    auc, ranking_error, precision, recall, knn, average_precision, reciprocal_rank, first_rank,
-    ndcg, ndcg_mlr,
-)  # fmt: skip
+    auc,
+    ranking_error,
+    precision,
+    recall,
+    knn,
+    average_precision,
+    reciprocal_rank,
+    first_rank,
+    ndcg,
+    ndcg_mlr,
+)
 
 
 @njit(cache=True, nogil=True)

@@ -6,7 +6,9 @@ RELEVANT, IRRELEVANT = 2, 1
 
 
 @njit(cache=True, nogil=True)
-def take_relevant(logits, rows, query_items, indptr, items, kinds, others_count, nothing, near):
+def take_relevant(
+    logits, rows, query_items, indptr, items, kinds, others_count, nothing, near
+):
     """Move logits of relevant items into lists, and leave ``nothing`` in their place.
 
     logits: (n_block, n_items). Query b points at row ``rows[b]`` of the judged ``items`` and is

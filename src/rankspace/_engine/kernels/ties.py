@@ -74,7 +74,9 @@ def average_precision(starts, sizes, counts, gains, ideal, n_irrelevant, k):
     for g in range(starts.size):
         others = (counts[g] - 1) / (sizes[g] - 1) if sizes[g] > 1 else 0.0
         for j in range(sizes[g]):
-            total += counts[g] / sizes[g] * (before + 1 + j * others) / (starts[g] + j + 1)
+            total += (
+                counts[g] / sizes[g] * (before + 1 + j * others) / (starts[g] + j + 1)
+            )
         before += counts[g]
     return total / ideal.size
 
@@ -111,7 +113,9 @@ def discounted(starts, sizes, gains, k, standard):
             position = starts[g] + j + 1
             if k and position > k:
                 break
-            discounts += standard_discount(position) if standard else mlr_discount(position)
+            discounts += (
+                standard_discount(position) if standard else mlr_discount(position)
+            )
         total += gains[g] / sizes[g] * discounts
     return total
 
@@ -120,7 +124,9 @@ def discounted(starts, sizes, gains, k, standard):
 def best_discounted(ideal, k, standard):
     total = 0.0
     for i in range(ideal.size if k == 0 else min(k, ideal.size)):
-        total += ideal[i] * standard_discount(i + 1) if standard else mlr_discount(i + 1)
+        total += (
+            ideal[i] * standard_discount(i + 1) if standard else mlr_discount(i + 1)
+        )
     return total
 
 
@@ -144,5 +150,9 @@ def expected_measure(code, starts, sizes, counts, gains, ideal, n_irrelevant, k)
     if code == 7:
         return first_rank(starts, sizes, counts, gains, ideal, n_irrelevant, k)
     if code == 8:
-        return discounted(starts, sizes, gains, k, True) / best_discounted(ideal, k, True)
-    return discounted(starts, sizes, counts, k, False) / best_discounted(ideal, k, False)
+        return discounted(starts, sizes, gains, k, True) / best_discounted(
+            ideal, k, True
+        )
+    return discounted(starts, sizes, counts, k, False) / best_discounted(
+        ideal, k, False
+    )

@@ -80,9 +80,22 @@ def violate(distances, flags, code, k, discounts, scale, weights):
 
 @njit(cache=True, nogil=True)
 def violate_all(
-    queries, order, distances, rows, indptr, row_items, row_grades, query_items, keep_unjudged,
-    level, code, k, discounts, scales, weights,
-):  # fmt: skip
+    queries,
+    order,
+    distances,
+    rows,
+    indptr,
+    row_items,
+    row_grades,
+    query_items,
+    keep_unjudged,
+    level,
+    code,
+    k,
+    discounts,
+    scales,
+    weights,
+):
     """Weights of all items for a block of queries; what is not judged is irrelevant.
 
     order, distances: (n_block, n_items), items from the nearest, and their squared distances.
@@ -105,7 +118,9 @@ def violate_all(
             kind[query_items[q]] = PASSED_OVER
         for i in range(n_items):
             flags[i] = kind[order[b, i]]
-        total += violate(distances[b], flags, code, k, discounts, scales[q], sorted_weights)
+        total += violate(
+            distances[b], flags, code, k, discounts, scales[q], sorted_weights
+        )
         for i in range(n_items):
             weights[b, order[b, i]] = sorted_weights[i]
         for j in range(first, last):
@@ -116,12 +131,20 @@ def violate_all(
 
 
 @njit(cache=True, nogil=True)
-def violate_lists(queries, indptr, distances, flags, code, k, discounts, scales, weights):
+def violate_lists(
+    queries, indptr, distances, flags, code, k, discounts, scales, weights
+):
     """Weights of the judged items of a block of queries, each list nearest first."""
     total = 0.0
     for b in range(queries.size):
         part = slice(indptr[b], indptr[b + 1])
         total += violate(
-            distances[part], flags[part], code, k, discounts, scales[queries[b]], weights[part]
+            distances[part],
+            flags[part],
+            code,
+            k,
+            discounts,
+            scales[queries[b]],
+            weights[part],
         )
     return total

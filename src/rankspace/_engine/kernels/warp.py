@@ -60,7 +60,9 @@ def draw_negative(u, items, outside, first, last, count, own):
     k = min(np.int64(u * count), count - 1)
     item = item_outside(items, first, last, k) if outside else items[first + k]
     if own >= 0 and item >= own:
-        item = item_outside(items, first, last, k + 1) if outside else items[first + k + 1]
+        item = (
+            item_outside(items, first, last, k + 1) if outside else items[first + k + 1]
+        )
     return item
 
 
@@ -91,7 +93,9 @@ def draw_positive(u, q, positives):
 def draw_positives(seed, first, queries, positives, out):
     """The relevant item of each triplet."""
     for t in range(queries.size):
-        out[t] = draw_positive(uniform(seed, first + t, POSITIVE), queries[t], positives)
+        out[t] = draw_positive(
+            uniform(seed, first + t, POSITIVE), queries[t], positives
+        )
 
 
 @njit(cache=True, nogil=True)
@@ -135,7 +139,9 @@ def squared_distance(a, B, row, limit):
 
 
 @njit(cache=True, nogil=True)
-def draw_some(seed, first, queries, Q, pos, X, negatives, most_draws, limits, neg, draws):
+def draw_some(
+    seed, first, queries, Q, pos, X, negatives, most_draws, limits, neg, draws
+):
     """Draw irrelevant items until one is less than 1 farther than the relevant one.
 
     Q: (n_triplets, m) embedded queries; X: (n_items, m) embedded items; pos: the relevant item of
@@ -190,7 +196,17 @@ def draws_until(u, share):
 
 @njit(cache=True, nogil=True)
 def draw_on(
-    seed, first, triplets, queries, products, squares, limits, negatives, most_draws, neg, draws
+    seed,
+    first,
+    triplets,
+    queries,
+    products,
+    squares,
+    limits,
+    negatives,
+    most_draws,
+    neg,
+    draws,
 ):
     """Violators of triplets that have drawn in vain, from the distances of all items.
 
@@ -202,7 +218,9 @@ def draw_on(
     for row in range(triplets.size):
         t = triplets[row]
         q = queries[t]
-        n_violators = list_violators(q, products[row], squares, limits[t], negatives, found)
+        n_violators = list_violators(
+            q, products[row], squares, limits[t], negatives, found
+        )
         drawn, draws[t] = draws[t], most_draws[q]
         if n_violators == 0:
             continue

@@ -72,7 +72,9 @@ class Threads:
                 for block in blocks:
                     yield step.map_block(block, ready)
             else:
-                yield from _windowed(lambda block: step.map_block(block, ready), blocks, n, ahead)
+                yield from _windowed(
+                    lambda block: step.map_block(block, ready), blocks, n, ahead
+                )
 
 
 def _windowed(

@@ -50,7 +50,12 @@ class Dask:
     remote = True
 
     def __init__(
-        self, where: Any, *, scratch: PathLike | None = None, shards: int = 4, retries: int = 5
+        self,
+        where: Any,
+        *,
+        scratch: PathLike | None = None,
+        shards: int = 4,
+        retries: int = 5,
     ) -> None:
         try:
             from distributed import Client
@@ -67,7 +72,9 @@ class Dask:
             )
         self.shards, self.retries, self.n_rounds = shards, retries, 0
         self._scratch = None if scratch is None else Path(scratch)
-        self._held: weakref.WeakKeyDictionary[Any, dict[Any, Any]] = weakref.WeakKeyDictionary()
+        self._held: weakref.WeakKeyDictionary[Any, dict[Any, Any]] = (
+            weakref.WeakKeyDictionary()
+        )
 
     @property
     def dashboard(self) -> str:
@@ -150,7 +157,9 @@ class Dask:
     def _each(self, step: Step, shards: Sequence[Any], state: Any) -> list[Any]:
         return self.client.gather(self._tasks(step, shards, state, _each_of_shard))
 
-    def _tasks(self, step: Step, shards: Sequence[Any], state: Any, work: Any) -> list[Any]:
+    def _tasks(
+        self, step: Step, shards: Sequence[Any], state: Any, work: Any
+    ) -> list[Any]:
         number, sent = next(_rounds), Payload(state)
         self.n_rounds += 1
         if sent.nbytes > SMALL:
@@ -160,7 +169,9 @@ class Dask:
         # long ones would be put on one worker after short ones.
         name = f"{type(step).__name__}_{type(state).__name__}"
         return [
-            self._submit(work, mine, sent, list(shard), number, key=f"{name}-{uuid4().hex}")
+            self._submit(
+                work, mine, sent, list(shard), number, key=f"{name}-{uuid4().hex}"
+            )
             for mine, shard in zip(held, shards, strict=True)
         ]
 
@@ -171,7 +182,9 @@ class Dask:
         """Have workers hold something; unlike scattered data, it is there again if one is lost."""
         import dask
 
-        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
+        with dask.config.set(
+            {"distributed.admin.large-graph-warning-threshold": "1TB"}
+        ):
             return self._submit(_hold, parcel)
 
     def _place(self, step: Any, shards: Sequence[Any]) -> list[Any]:
@@ -202,7 +215,12 @@ class Dask:
                 return work()
             except ClusterLost:
                 raise
-            except (CancelledError, FutureCancelledError, KilledWorker, OSError) as error:
+            except (
+                CancelledError,
+                FutureCancelledError,
+                KilledWorker,
+                OSError,
+            ) as error:
                 if isinstance(error, FileNotFoundError):
                     raise
                 self._held.pop(step, None)
@@ -244,7 +262,9 @@ def _connected(address: str) -> Any:
     try:
         return Client(address, timeout=CONNECTING)
     except (OSError, TimeoutError, ValueError) as error:
-        raise ClusterLost(f"no Dask scheduler answers at {address}: {error}.") from error
+        raise ClusterLost(
+            f"no Dask scheduler answers at {address}: {error}."
+        ) from error
 
 
 # ---------------------------------------------------------------------- on the workers
@@ -261,11 +281,15 @@ def _sum_shard(step: Payload, state: Payload, shard: Sequence[Any], number: int)
     return total_of(_shard(step, state, shard, number))
 
 
-def _each_of_shard(step: Payload, state: Payload, shard: Sequence[Any], number: int) -> list[Any]:
+def _each_of_shard(
+    step: Payload, state: Payload, shard: Sequence[Any], number: int
+) -> list[Any]:
     return list(_shard(step, state, shard, number))
 
 
-def _shard(step: Payload, state: Payload, shard: Sequence[Any], number: int) -> Iterator[Any]:
+def _shard(
+    step: Payload, state: Payload, shard: Sequence[Any], number: int
+) -> Iterator[Any]:
     work: Any = step.content
     with one_thread_a_product():
         ready = _ready(work, state.content, number)

@@ -40,7 +40,9 @@ def shard_files(folder: Path) -> list[Path]:
     """The .npy files of a folder, by name."""
     files = sorted(folder.glob("*.npy"))
     if not files:
-        raise ValueError(f"{folder} must hold .npy files, a part of the rows each: it has none.")
+        raise ValueError(
+            f"{folder} must hold .npy files, a part of the rows each: it has none."
+        )
     return files
 
 
@@ -50,13 +52,19 @@ def _joined_folder(folder: Path) -> np.ndarray:
     if len(parts) == 1:
         return parts[0]
     for path, part in zip(files, parts, strict=True):
-        if part.ndim != 2 or part.shape[1] != parts[0].shape[1] or part.dtype != parts[0].dtype:
+        if (
+            part.ndim != 2
+            or part.shape[1] != parts[0].shape[1]
+            or part.dtype != parts[0].dtype
+        ):
             raise ValueError(
                 f"parts of {folder} must be matrices of one width and type: {files[0].name} has "
                 f"{parts[0].shape} of {parts[0].dtype}, {path.name} {part.shape} of {part.dtype}."
             )
-    known = [(str(path.resolve()), os.stat(path).st_size, os.stat(path).st_mtime_ns)
-             for path in files]  # fmt: skip
+    known = [
+        (str(path.resolve()), os.stat(path).st_size, os.stat(path).st_mtime_ns)
+        for path in files
+    ]
     shape = (sum(map(len, parts)), parts[0].shape[1])
     name = hashlib.blake2b(repr(known).encode(), digest_size=12).hexdigest()
     rows = (part[at : at + ROWS] for part in parts for at in range(0, len(part), ROWS))
@@ -74,7 +82,9 @@ def _joined_chunks(X: Any) -> np.ndarray:
     return _written(f"chunks-{X.name}", rows, X.shape, X.dtype)
 
 
-def _written(name: str, rows: Iterator[np.ndarray], shape: Any, dtype: Any) -> np.ndarray:
+def _written(
+    name: str, rows: Iterator[np.ndarray], shape: Any, dtype: Any
+) -> np.ndarray:
     """A matrix in the scratch folder, mapped; written unless it is there."""
     path = scratch_folder() / f"{name}.npy"
     if not path.exists():

@@ -21,7 +21,11 @@ def n_threads() -> int:
     """
     if getattr(_here, "in_team", False):
         return 1
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    cores = (
+        len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count()
+    )
     wanted = os.environ.get("OMP_NUM_THREADS", "")
     return max(1, min(cores or 1, int(wanted))) if wanted.isdigit() else cores or 1
 
@@ -70,7 +74,9 @@ def thread_map(
     for first in range(0, len(parts), batch):
         # Not while the reader has its turn: the limit holds for the whole process.
         with single_threaded_blas():
-            results = _all_done([pool.submit(work, part) for part in parts[first : first + batch]])
+            results = _all_done(
+                [pool.submit(work, part) for part in parts[first : first + batch]]
+            )
         yield from results
 
 
@@ -85,7 +91,9 @@ def _all_done(futures: Sequence[Future[Result]]) -> list[Result]:
         raise
 
 
-WORTH_THREADS = 5e7  # flops of a round of work, below which handing it over takes longer
+WORTH_THREADS = (
+    5e7  # flops of a round of work, below which handing it over takes longer
+)
 
 
 class LazyPool:
@@ -94,7 +102,9 @@ class LazyPool:
     def __init__(self) -> None:
         self._pool: ThreadPoolExecutor | None = None
 
-    def each(self, work: Callable[[Part], None], parts: Sequence[Part], flops: float) -> None:
+    def each(
+        self, work: Callable[[Part], None], parts: Sequence[Part], flops: float
+    ) -> None:
         """Do all parts; each must write where no other does."""
         if flops < WORTH_THREADS or len(parts) == 1 or n_threads() == 1:
             for part in parts:

@@ -37,7 +37,11 @@ def mapped_file(array: np.ndarray) -> MappedFile | None:
     # Views of a memmap are memmaps too, and have its file name but not their own offset.
     while isinstance(base, np.memmap) and isinstance(base.base, np.memmap):
         base = base.base
-    if not isinstance(base, np.memmap) or not array.flags.c_contiguous or base.filename is None:
+    if (
+        not isinstance(base, np.memmap)
+        or not array.flags.c_contiguous
+        or base.filename is None
+    ):
         return None
     offset = base.offset + array.ctypes.data - base.ctypes.data
     return MappedFile(str(base.filename), array.dtype.str, array.shape, int(offset))

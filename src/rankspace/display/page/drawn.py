@@ -64,10 +64,16 @@ def inline(draw: Callable[[], Any], name: str, description: str) -> str:
     for element in root.iter():
         _adapt(element, name)
     kept = [child for child in root if child.tag not in ("metadata", "style")]
-    picture = ElementTree.Element("svg", {
-        "class": "drawn", "role": "img", "aria-label": description, "fill": "currentColor",
-        "viewBox": root.get("viewBox", ""),
-    })  # fmt: skip
+    picture = ElementTree.Element(
+        "svg",
+        {
+            "class": "drawn",
+            "role": "img",
+            "aria-label": description,
+            "fill": "currentColor",
+            "viewBox": root.get("viewBox", ""),
+        },
+    )
     picture.extend(kept)
     return ElementTree.tostring(picture, encoding="unicode")
 
@@ -77,7 +83,9 @@ def _adapt(element: Any, name: str) -> None:
     element.tag = element.tag.rpartition("}")[2]
     for child in [c for c in element if c.tag.endswith("}style")]:
         element.remove(child)  # rules here would hold for the whole page
-    attributes = {key.rpartition("}")[2]: value for key, value in element.attrib.items()}
+    attributes = {
+        key.rpartition("}")[2]: value for key, value in element.attrib.items()
+    }
     element.attrib.clear()
     for key, value in attributes.items():
         if key == "id" and value.startswith("class "):
@@ -85,7 +93,11 @@ def _adapt(element: Any, name: str) -> None:
         elif key == "id":
             element.set(key, f"{name}-{value}")
         else:
-            value = value.replace("#", f"#{name}-") if key in ("href", "clip-path") else value
+            value = (
+                value.replace("#", f"#{name}-")
+                if key in ("href", "clip-path")
+                else value
+            )
             element.set(key, _colours(value) if key == "style" else value)
 
 

@@ -46,7 +46,9 @@ def signed(value: float) -> str:
     """A number that always shows its sign, zero without one."""
     shown = number(value)
     return (
-        "+" + shown if value > 0 and float(f"{value:.3f}") > 0 else shown.replace("−0.000", "0.000")
+        "+" + shown
+        if value > 0 and float(f"{value:.3f}") > 0
+        else shown.replace("−0.000", "0.000")
     )
 
 
@@ -64,7 +66,11 @@ def p_text(p: float) -> str:
 
 def count(n: int, noun: str) -> str:
     """``1 query``, ``1,200 queries``."""
-    plural = noun[:-1] + "ies" if noun.endswith("y") else noun + ("es" if noun[-1] == "s" else "s")
+    plural = (
+        noun[:-1] + "ies"
+        if noun.endswith("y")
+        else noun + ("es" if noun[-1] == "s" else "s")
+    )
     return f"{n:,} {noun if n == 1 else plural}"
 
 
@@ -118,7 +124,9 @@ def section(name: str, heading: str, body: str) -> str:
     )
 
 
-def table(caption: str, heads: Iterable[str], rows: Iterable[str], kind: str = "") -> str:
+def table(
+    caption: str, heads: Iterable[str], rows: Iterable[str], kind: str = ""
+) -> str:
     """A table that scrolls by itself where the screen is narrow; heads and rows are cells."""
     lines = "".join(f"<tr>{row}</tr>" for row in rows)
     return (
@@ -141,24 +149,39 @@ def measures_table(
     before: Report, after: Report, comparison: Comparison, names: tuple[str, str]
 ) -> str:
     """Both means of each measure, their difference, its test, and a picture of the intervals."""
-    heads = [column("measure", "left"), *map(column, names), column("change"), column("p-value")]
+    heads = [
+        column("measure", "left"),
+        *map(column, names),
+        column("change"),
+        column("p-value"),
+    ]
     rows = []
     for name in comparison.before:
         picture = _interval_picture(before, after, name)
         cells = measure_cells(name, before, after, comparison)
         rows.append(_measure_head(name, comparison) + cells + picture)
     key = f"Upper bar: {text(names[0])}. Lower bar: {text(names[1])}."
-    caption = f'Means over queries, with 95 % intervals. <span class="meaning">{key}</span>'
+    caption = (
+        f'Means over queries, with 95 % intervals. <span class="meaning">{key}</span>'
+    )
     return table(caption, [*heads, column("from 0 to 1", "plot")], rows)
 
 
-def measure_cells(name: str, before: Report, after: Report, comparison: Comparison) -> str:
+def measure_cells(
+    name: str, before: Report, after: Report, comparison: Comparison
+) -> str:
     """Both means of a measure, their difference and its test."""
-    return "".join([_mean_cell(before, name), _mean_cell(after, name), *_change(name, comparison)])
+    return "".join(
+        [_mean_cell(before, name), _mean_cell(after, name), *_change(name, comparison)]
+    )
 
 
 def _measure_head(name: str, comparison: Comparison) -> str:
-    smaller = "<small>smaller is better</small>" if name in comparison.smaller_is_better else ""
+    smaller = (
+        "<small>smaller is better</small>"
+        if name in comparison.smaller_is_better
+        else ""
+    )
     meaning = f'<small class="meaning">{text(measure_meaning(name))}</small>'
     return f'<th scope="row">{text(measure_label(name))}{smaller}{meaning}</th>'
 
@@ -192,7 +215,10 @@ def _interval_picture(before: Report, after: Report, name: str) -> str:
 def methods_table(methods: Mapping[str, Report], measures: Iterable[str]) -> str:
     """The means of several methods, one a row."""
     measures = list(measures)
-    heads = [column("method", "left"), *(column(measure_label(name)) for name in measures)]
+    heads = [
+        column("method", "left"),
+        *(column(measure_label(name)) for name in measures),
+    ]
     rows = (
         f'<th scope="row">{text(method)}</th>'
         + "".join(_mean_cell(report, name) for name in measures)
@@ -221,20 +247,27 @@ class ListRow(NamedTuple):
 
 def list_table(name: str, value: str, rows: Sequence[ListRow]) -> str:
     """The top of one query's list, relevant items marked by a sign, a tint and weight."""
-    heads = [column("rank"), column("", "mark"), column("item", "item"), column("distance")]
+    heads = [
+        column("rank"),
+        column("", "mark"),
+        column("item", "item"),
+        column("distance"),
+    ]
     if any(row.former is not None for row in rows):
         heads.append(column("was"))
     hits = sum(row.mark.startswith("✓") for row in rows)
-    caption = (
-        f"<strong>{text(name)}</strong> {text(value)}, {hits} of the first {len(rows)} relevant"
+    caption = f"<strong>{text(name)}</strong> {text(value)}, {hits} of the first {len(rows)} relevant"
+    return table(
+        caption, heads, (_list_cells(i, row) for i, row in enumerate(rows, 1)), "list"
     )
-    return table(caption, heads, (_list_cells(i, row) for i, row in enumerate(rows, 1)), "list")
 
 
 def _list_cells(place: int, row: ListRow) -> str:
     kind = "hit" if row.mark.startswith("✓") else ""
     sign, word = ("✓", row.mark[1:]) if kind else ("", row.mark)
-    former = "" if row.former is None else f'<td class="{kind}">{row.former or "–"}</td>'
+    former = (
+        "" if row.former is None else f'<td class="{kind}">{row.former or "–"}</td>'
+    )
     return (
         f'<td class="{kind}">{place}</td>'
         f'<td class="{kind} mark">{sign}<span class="word">{text(word)}</span></td>'
@@ -246,16 +279,30 @@ def _list_cells(place: int, row: ListRow) -> str:
 def page(title: str, head: str, sections: list[str], foot: str, style: str = "") -> str:
     """One HTML document that needs nothing but itself and runs no script."""
     policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-    return "\n".join([
-        "<!DOCTYPE html>", '<html lang="en">', "<head>", '<meta charset="utf-8">',
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        '<meta name="color-scheme" content="light dark">',
-        '<link rel="icon" href="data:,">', f"<title>{text(title)}</title>",
-        f"<style>{_STYLE}{style}</style>", "</head>", "<body>",
-        f"<header>{head}</header>", "<main>", *sections, "</main>",
-        f"<footer>{foot}</footer>", "</body>", "</html>", "",
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            "<!DOCTYPE html>",
+            '<html lang="en">',
+            "<head>",
+            '<meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            '<meta name="color-scheme" content="light dark">',
+            '<link rel="icon" href="data:,">',
+            f"<title>{text(title)}</title>",
+            f"<style>{_STYLE}{style}</style>",
+            "</head>",
+            "<body>",
+            f"<header>{head}</header>",
+            "<main>",
+            *sections,
+            "</main>",
+            f"<footer>{foot}</footer>",
+            "</body>",
+            "</html>",
+            "",
+        ]
+    )
 
 
 _LIGHT = """

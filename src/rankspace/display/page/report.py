@@ -134,14 +134,18 @@ def write_report(
         extremes_section(lists, n_extremes),
     ]
     foot = _foot(study, (before, after), notes)
-    return write_text(path, _page.page(title, _head(title, study), sections, foot, style))
+    return write_text(
+        path, _page.page(title, _head(title, study), sections, foot, style)
+    )
 
 
 def _clear_query(study: PairedReports, lists: _Lists) -> int:
     """Of the queries near the 90th percentile of gains, the one whose shown lists differ most."""
     order = study.counted[np.argsort(study.gains[study.counted], kind="stable")]
     near = order[round(0.85 * (order.size - 1)) : round(0.95 * (order.size - 1)) + 1]
-    differences = [lists.n_relevant(q, 1) - lists.n_relevant(q, 0) for q in near.tolist()]
+    differences = [
+        lists.n_relevant(q, 1) - lists.n_relevant(q, 0) for q in near.tolist()
+    ]
     return int(near[int(np.argmax(differences))])
 
 
@@ -159,13 +163,19 @@ def _tiles(study: PairedReports) -> str:
     name, label = study.measure, measure_label(study.measure)
     numbers, outcomes = study.comparison, study.outcomes
     shown = [
-        (f"{label}, {who}", number(report.means[name]), _page.interval(report.intervals[name]))
+        (
+            f"{label}, {who}",
+            number(report.means[name]),
+            _page.interval(report.intervals[name]),
+        )
         for who, report in zip(study.names, study.reports, strict=True)
     ]
     change = _page.interval(numbers.interval[name], signed)
     shown.append((f"Change in {label}", signed(numbers.difference[name]), change))
     rest = f"{outcomes['equal']:,} equal, {outcomes['worse']:,} worse"
-    shown.append((f"Queries better, of {study.counted.size:,}", f"{outcomes['better']:,}", rest))
+    shown.append(
+        (f"Queries better, of {study.counted.size:,}", f"{outcomes['better']:,}", rest)
+    )
     return _page.tiles(shown)
 
 
@@ -173,10 +183,13 @@ def _queries_section(study: PairedReports) -> str:
     label, n = measure_label(study.measure), study.counted.size
     drawn = study.counted[_svg.subset(n)]
     dots = _svg.scatter(
-        [report.values[study.measure][drawn] for report in study.reports], study.gains[drawn],
-        [f"query {study.query_name(query)}" for query in drawn.tolist()], study.names, label,
+        [report.values[study.measure][drawn] for report in study.reports],
+        study.gains[drawn],
+        [f"query {study.query_name(query)}" for query in drawn.tolist()],
+        study.names,
+        label,
         f"{label} of each query, {study.names[0]} against {study.names[1]}",
-    )  # fmt: skip
+    )
     gain = f"Reduction of {label}" if study.smaller_is_better else f"Gain in {label}"
     bars = _gains(study, f"{gain} of each query, sorted: {_outcomes(study)}", gain)
     pair = (
@@ -210,14 +223,21 @@ def _gains(study: PairedReports, description: str, gain: str) -> str:
 
 
 def _views_section(
-    study: PairedReports, points: Sequence[np.ndarray], codes: np.ndarray, classes: Sequence[object]
+    study: PairedReports,
+    points: Sequence[np.ndarray],
+    codes: np.ndarray,
+    classes: Sequence[object],
 ) -> str:
     """The same points before and after, each view with its ranking error."""
     drawn, figures = _svg.subset(codes.size), []
-    sides = zip(("before", "after"), study.names, points, study.ranking_errors, strict=True)
+    sides = zip(
+        ("before", "after"), study.names, points, study.ranking_errors, strict=True
+    )
     for side, name, view, error in sides:
         told = f"{name}: ranking error {number(error)}" if np.isfinite(error) else name
-        picture = _view(side, f"Map of {drawn.size:,} points, {told}", view[drawn], codes[drawn])
+        picture = _view(
+            side, f"Map of {drawn.size:,} points, {told}", view[drawn], codes[drawn]
+        )
         figures.append(_svg.captioned(told, picture))
     body = (
         '<p class="soft">The same points in both pictures; each picture has its own scale. The '
@@ -292,29 +312,39 @@ class _Lists:
         relevance = self.study.relevance
         items, grades = relevance.judged(query)
         graded = (
-            np.unique(relevance.grades[relevance.grades >= relevance.min_relevant_grade]).size > 1
+            np.unique(
+                relevance.grades[relevance.grades >= relevance.min_relevant_grade]
+            ).size
+            > 1
         )
         words = (
             ("✓ relevant" + (f", grade {grade:g}" if graded else ""))
-            if grade >= relevance.min_relevant_grade else "–"
+            if grade >= relevance.min_relevant_grade
+            else "–"
             for grade in grades.tolist()
-        )  # fmt: skip
+        )
         return dict(zip(items.tolist(), words, strict=True))
 
     def rows(self, query: int, side: int) -> list[_page.ListRow]:
         """The first items of a list, those of the second side with their former place."""
         marks = self.marks(query)
         relevance = self.study.relevance
-        other = "–" if "irrelevant" in (relevance.unjudged, relevance.background) else "unjudged"
+        other = (
+            "–"
+            if "irrelevant" in (relevance.unjudged, relevance.background)
+            else "unjudged"
+        )
         former = {name: place for place, name in enumerate(self.of(query, 0)[1], 1)}
         listed = zip(*self.of(query, side), strict=True)
         return [
             _page.ListRow(
-                self.tell(item, name), marks.get(item, other), distance,
+                self.tell(item, name),
+                marks.get(item, other),
+                distance,
                 former.get(name, 0) if side else None,
             )
             for item, name, distance in islice(listed, self.n_listed)
-        ]  # fmt: skip
+        ]
 
     def table(self, query: int, side: int) -> str:
         """The top of one list, with the value of the first measure for it."""
@@ -336,7 +366,11 @@ def _example_section(lists: _Lists, example: int | None) -> str:
             f"example must be the number of a query, from 0 to {n_queries - 1}: got {example}."
         )
     query = _clear_query(study, lists) if example is None else int(example)
-    told = "" if lists.describe_query is None else f": {_page.shorten(lists.describe_query(query))}"
+    told = (
+        ""
+        if lists.describe_query is None
+        else f": {_page.shorten(lists.describe_query(query))}"
+    )
     tables = "".join(lists.table(query, side) for side in (0, 1))
     why = _reason(study, query, chosen=example is not None)
     body = (
@@ -358,13 +392,19 @@ def _reason(study: PairedReports, query: int, chosen: bool) -> str:
     ) + (clear if study.gains[query] > 0 else "Even so it gains nothing.")
 
 
-def _foot(study: PairedReports, given: tuple[Report, Report], notes: Sequence[str]) -> str:
+def _foot(
+    study: PairedReports, given: tuple[Report, Report], notes: Sequence[str]
+) -> str:
     how = (
         "Intervals are bootstrapped over queries; p-values come from a paired randomisation test, "
         "each measure on its own."
     )
-    items = "".join(f"<li>{text(line)}</li>" for line in (*notes, *_left_out(study, given), how))
-    return f"<h2>Notes</h2><ul>{items}</ul><p>Made with rankspace {text(__version__)}.</p>"
+    items = "".join(
+        f"<li>{text(line)}</li>" for line in (*notes, *_left_out(study, given), how)
+    )
+    return (
+        f"<h2>Notes</h2><ul>{items}</ul><p>Made with rankspace {text(__version__)}.</p>"
+    )
 
 
 def _left_out(study: PairedReports, given: tuple[Report, Report]) -> list[str]:
@@ -374,10 +414,17 @@ def _left_out(study: PairedReports, given: tuple[Report, Report]) -> list[str]:
     if len(set(counts.values())) == 1:
         parts = f"{next(iter(counts.values())):,} {of_all}"
     else:
-        parts = ", ".join(f"{n:,} by {measure_label(name)}" for name, n in counts.items())
+        parts = ", ".join(
+            f"{n:,} by {measure_label(name)}" for name, n in counts.items()
+        )
         parts = f"{of_all[0].upper()}{of_all[1:]}: {parts}"
-    lines = [parts + (", with nothing to find or to compare." if any(counts.values()) else ".")]
+    lines = [
+        parts
+        + (", with nothing to find or to compare." if any(counts.values()) else ".")
+    ]
     named = dict.fromkeys(name for report in given for name in report.values)
     if unused := [measure_label(name) for name in named if name not in counts]:
-        lines.append(f"Not shown, as no query counts for both sides: {', '.join(unused)}.")
+        lines.append(
+            f"Not shown, as no query counts for both sides: {', '.join(unused)}."
+        )
     return lines

@@ -34,7 +34,9 @@ def groups_section(study: PairedReports, groups: Mapping[str, np.ndarray]) -> st
 
 def _part(report: Report, name: str, mask: np.ndarray) -> Report:
     weights = None if report.weights is None else report.weights[mask]
-    return Report({name: report.values[name][mask]}, report.smaller_is_better, None, weights)
+    return Report(
+        {name: report.values[name][mask]}, report.smaller_is_better, None, weights
+    )
 
 
 def methods_section(study: PairedReports, others: Mapping[str, Report]) -> str:
@@ -45,7 +47,9 @@ def methods_section(study: PairedReports, others: Mapping[str, Report]) -> str:
     for name, report in others.items():
         same_queries(study.before, report)
         methods[str(name)] = report
-    return section("methods", "All methods", _page.methods_table(methods, study.before.values))
+    return section(
+        "methods", "All methods", _page.methods_table(methods, study.before.values)
+    )
 
 
 def extremes_section(lists: Any, n: int) -> str:
@@ -57,7 +61,8 @@ def extremes_section(lists: Any, n: int) -> str:
     most = [q for q in order[::-1][:n].tolist() if study.gains[q] > 0]
     least = [q for q in order[:n].tolist() if study.gains[q] < 0]
     body = "".join(
-        f"<h3>{heading}</h3>" + ("".join(_shown(lists, q) for q in queries) or "<p>None.</p>")
+        f"<h3>{heading}</h3>"
+        + ("".join(_shown(lists, q) for q in queries) or "<p>None.</p>")
         for heading, queries in (("Most improved", most), ("Most harmed", least))
     )
     return section("extremes", "The largest gains and losses", body)

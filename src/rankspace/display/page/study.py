@@ -79,9 +79,12 @@ class PairedReports:
 
 
 def study_of(
-    before: Report, after: Report, names: tuple[str, str], rankings: tuple[Ranking, Ranking],
+    before: Report,
+    after: Report,
+    names: tuple[str, str],
+    rankings: tuple[Ranking, Ranking],
     relevance: Relevance,
-) -> PairedReports:  # fmt: skip
+) -> PairedReports:
     """Check that all parts belong together, and pair the reports query by query."""
     ours, theirs = before.query_ids, relevance.query_ids
     same_ids = ours is None or theirs is None or np.array_equal(ours, theirs)
@@ -95,7 +98,9 @@ def study_of(
     for what, given in (("names", names), ("rankings", rankings)):
         if len(given) != 2:
             raise ValueError(f"{what} must be two, before and after: got {len(given)}.")
-    first, second = (str(name).encode("utf-8", "replace").decode("utf-8") for name in names)
+    first, second = (
+        str(name).encode("utf-8", "replace").decode("utf-8") for name in names
+    )
     return PairedReports(*_paired(before, after), (first, second), rankings, relevance)
 
 
@@ -115,6 +120,7 @@ def _paired(before: Report, after: Report) -> tuple[Report, Report]:
             f"{', '.join(before.values)} and {', '.join(after.values)}."
         )
     first, second = (
-        Report(v, before.smaller_is_better, before.query_ids, before.weights) for v in values
+        Report(v, before.smaller_is_better, before.query_ids, before.weights)
+        for v in values
     )
     return first, second

@@ -39,7 +39,9 @@ class Scale(NamedTuple):
     stop: float
 
     def __call__(self, value: float) -> float:
-        return self.start + (value - self.low) / (self.high - self.low) * (self.stop - self.start)
+        return self.start + (value - self.low) / (self.high - self.low) * (
+            self.stop - self.start
+        )
 
 
 class Frame(NamedTuple):
@@ -93,9 +95,13 @@ def captioned(caption: str, picture: str) -> str:
 
 
 def scatter(
-    values: Sequence[np.ndarray], gains: np.ndarray, labels: Sequence[str],
-    names: tuple[str, str], what: str, description: str,
-) -> str:  # fmt: skip
+    values: Sequence[np.ndarray],
+    gains: np.ndarray,
+    labels: Sequence[str],
+    names: tuple[str, str],
+    what: str,
+    description: str,
+) -> str:
     """One mark a query, before to the right and after upwards, and the diagonal of no change."""
     low, high = _limits(np.concatenate(values))
     frame = Frame(Scale(low, high, 56, 408), Scale(low, high, 352, 12))
@@ -127,14 +133,19 @@ def gain_chart(gains: np.ndarray, what: str, description: str) -> str:
     for kind, part in (("better", gains > 0), ("worse", gains < 0)):
         if part.any():
             first = int(np.flatnonzero(part)[0])
-            parts.append(f'<path class="{kind}" d="{_steps(gains[part], first, frame)}"/>')
-    parts.append(f'<line class="zero" x1="62" y1="{zero:.1f}" x2="408" y2="{zero:.1f}"/>')
+            parts.append(
+                f'<path class="{kind}" d="{_steps(gains[part], first, frame)}"/>'
+            )
+    parts.append(
+        f'<line class="zero" x1="62" y1="{zero:.1f}" x2="408" y2="{zero:.1f}"/>'
+    )
     return _picture(420, 400, description, parts)
 
 
 def _steps(values: np.ndarray, first: int, frame: Frame) -> str:
     moves = "".join(
-        f"V{frame.y(value):.1f}H{frame.x(first + i + 1):.2f}" for i, value in enumerate(values)
+        f"V{frame.y(value):.1f}H{frame.x(first + i + 1):.2f}"
+        for i, value in enumerate(values)
     )
     return f"M{frame.x(first):.2f},{frame.y(0):.1f}{moves}V{frame.y(0):.1f}Z"
 
@@ -148,7 +159,9 @@ def cloud(points: np.ndarray, codes: np.ndarray, description: str) -> str:
     parts = ['<rect class="frame" x="0.5" y="0.5" width="419" height="419" rx="6"/>']
     for code in np.unique(codes).tolist():
         colour, shape = class_marker(code)
-        moves = "".join(f"M{x(a):.1f},{y(b):.1f}{shape}" for a, b in points[codes == code])
+        moves = "".join(
+            f"M{x(a):.1f},{y(b):.1f}{shape}" for a, b in points[codes == code]
+        )
         parts.append(f'<path class="point k{code} c{colour}" d="{moves}"/>')
     return _picture(420, 420, description, parts)
 
@@ -166,7 +179,9 @@ def check_views(
             f"got shapes {', '.join(map(str, shapes))}. Project the points to two columns first."
         )
     if not all(np.isfinite(view).all() for view in points):
-        raise ValueError("views must be finite: got NaN or infinity. Leave those points out.")
+        raise ValueError(
+            "views must be finite: got NaN or infinity. Leave those points out."
+        )
     if labels is not None and np.shape(labels) != (n,):
         raise ValueError(
             f"view_labels must name the class of each of {n} points: got shape {np.shape(labels)}."
@@ -191,7 +206,11 @@ def class_legend(classes: Sequence[object]) -> str:
         f"{escape(str(name))}</label>"
         for code, name in enumerate(classes[:_MOST_KEYS])
     )
-    more = f"<span>and {len(classes) - _MOST_KEYS} more</span>" if len(classes) > _MOST_KEYS else ""
+    more = (
+        f"<span>and {len(classes) - _MOST_KEYS} more</span>"
+        if len(classes) > _MOST_KEYS
+        else ""
+    )
     return (
         '<fieldset class="legend"><legend>Choose a class to see it alone</legend>'
         f'<label><input type="radio" name="class" checked>all</label>{keys}{more}</fieldset>'
@@ -207,7 +226,9 @@ def class_style(classes: Sequence[object]) -> str:
 
 
 def bar_pair(
-    before: tuple[float, float, float], after: tuple[float, float, float], description: str
+    before: tuple[float, float, float],
+    after: tuple[float, float, float],
+    description: str,
 ) -> str:
     """Two means between 0 and 1 as bars, with their intervals as whiskers."""
     x = Scale(0, 1, 1, 215)
@@ -238,7 +259,9 @@ def _limits(values: np.ndarray, within_one: bool = True) -> tuple[float, float]:
 def _tick_step(least: float) -> float:
     """The smallest step not below ``least`` that is 1, 2 or 5 times a power of ten."""
     power = 10.0 ** np.floor(np.log10(least))
-    return float(next(step * power for step in (1, 2, 5, 10) if step * power >= least * 0.999))
+    return float(
+        next(step * power for step in (1, 2, 5, 10) if step * power >= least * 0.999)
+    )
 
 
 def _ticks(scale: Scale) -> list[float]:
@@ -267,7 +290,9 @@ def _axes(frame: Frame, x_name: str, y_name: str, x_ticks: bool = True) -> str:
             f'<text class="tick mid" x="{at:.1f}" y="{y.start + 18}">{_tick_text(value)}</text>'
         )
     centre_x, centre_y = (x.start + x.stop) / 2, (y.start + y.stop) / 2
-    parts.append(f'<text class="axis mid" x="{centre_x}" y="392">{escape(x_name)}</text>')
+    parts.append(
+        f'<text class="axis mid" x="{centre_x}" y="392">{escape(x_name)}</text>'
+    )
     turn = f'transform="translate(14,{centre_y}) rotate(-90)"'
     parts.append(f'<text class="axis mid" {turn}>{escape(y_name)}</text>')
     return "".join(parts)

@@ -53,7 +53,11 @@ class LogDetProjections:
             mapped = self.V[part] @ self._inner_matrix
             inner, before = mapped @ self.V[part].T, self.duals[part].copy()
             change += project_in_turn(
-                inner.copy(), self.signs[part], self.gamma, self.duals[part], self.bounds[part]
+                inner.copy(),
+                self.signs[part],
+                self.gamma,
+                self.duals[part],
+                self.bounds[part],
             )
             self._follow(mapped, inner, self.signs[part] * (self.duals[part] - before))
         return change

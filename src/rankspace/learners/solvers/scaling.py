@@ -26,7 +26,9 @@ class Scaled(NamedTuple):
     mean: Any = 0.0
 
 
-def scale_data(X: np.ndarray, relevance: Relevance, queries: np.ndarray | None) -> Scaled:
+def scale_data(
+    X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
+) -> Scaled:
     """Centre and scale by one number, so that C means the same on any data."""
     items, points, scale = scaled_rows(X, relevance, queries)
     return Scaled(whole(items), points[np.arange(len(points))], scale, items.mean)
@@ -42,7 +44,11 @@ class ScaledRows:
     """
 
     def __init__(
-        self, X: np.ndarray, mean: np.ndarray, scale: float, numbers: np.ndarray | None = None
+        self,
+        X: np.ndarray,
+        mean: np.ndarray,
+        scale: float,
+        numbers: np.ndarray | None = None,
     ) -> None:
         self.X, self.mean, self.scale, self.numbers = X, mean, scale, numbers
         self.dtype = X.dtype
@@ -56,7 +62,9 @@ class ScaledRows:
         if self.kept is not None:
             return self.kept[rows]
         raw = self.X[rows if self.numbers is None else self.numbers[rows]]
-        return (np.subtract(raw, self.mean, dtype=np.float64) / self.scale).astype(self.dtype)
+        return (np.subtract(raw, self.mean, dtype=np.float64) / self.scale).astype(
+            self.dtype
+        )
 
     def streamed(self, part: slice) -> np.ndarray:
         """A run of rows in the precision they have: faster, and off by a common shift at most."""
@@ -74,7 +82,11 @@ def scaled_rows(
     """Items and queries from their centre, and what they are divided by; nothing is copied."""
     mean, scale = moments(X)
     if queries is None:
-        return ScaledRows(X, mean, scale), ScaledRows(X, mean, scale, relevance.query_items), scale
+        return (
+            ScaledRows(X, mean, scale),
+            ScaledRows(X, mean, scale, relevance.query_items),
+            scale,
+        )
     return ScaledRows(X, mean, scale), ScaledRows(queries, mean, scale), scale
 
 
@@ -136,7 +148,9 @@ class _Moments:
 
     def part(self, blocks: list[slice]) -> _Moments:
         first = blocks[0].start
-        return _Moments(self.X[first - self.first : blocks[-1].stop - self.first], first)
+        return _Moments(
+            self.X[first - self.first : blocks[-1].stop - self.first], first
+        )
 
     def map_block(self, block: slice, centre: np.ndarray) -> tuple[np.ndarray, float]:
         raw = self.X[block.start - self.first : block.stop - self.first]

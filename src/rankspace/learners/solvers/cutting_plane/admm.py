@@ -91,8 +91,15 @@ class PlaneProblem:
     # steps and saves no round.
     closeness = 0.5
 
-    def __init__(self, cone: Any, regularizer: Any, C: float, patience: int = 50) -> None:
-        self.cone, self.regularizer, self.C, self.patience = cone, regularizer, C, patience
+    def __init__(
+        self, cone: Any, regularizer: Any, C: float, patience: int = 50
+    ) -> None:
+        self.cone, self.regularizer, self.C, self.patience = (
+            cone,
+            regularizer,
+            C,
+            patience,
+        )
         shape = cone.identity.shape
         self.psi = np.zeros((0, cone.identity.size))
         self.delta = np.zeros(0)
@@ -190,13 +197,19 @@ class PlaneProblem:
         return (self.alpha @ self.psi).reshape(self.Z.shape)
 
     def _lower(self) -> float:
-        return self.regularizer.dual(self._combination(), float(self.alpha @ self.delta))
+        return self.regularizer.dual(
+            self._combination(), float(self.alpha @ self.delta)
+        )
 
     def _age(self) -> None:
         self.idle = np.where(self.alpha > 0, 0, self.idle + 1)
         kept = self.idle < self.patience
         if not kept.all():
-            self.psi, self.delta, self.alpha = self.psi[kept], self.delta[kept], self.alpha[kept]
+            self.psi, self.delta, self.alpha = (
+                self.psi[kept],
+                self.delta[kept],
+                self.alpha[kept],
+            )
             self.idle, self.gram = self.idle[kept], self.gram[np.ix_(kept, kept)]
 
 

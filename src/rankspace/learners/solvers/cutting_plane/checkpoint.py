@@ -45,7 +45,9 @@ class Checkpoint:
                 header = stored.metadata() or {}
                 arrays = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
         except SafetensorError as error:
-            raise ValueError(f"{self.path} is no checkpoint ({error}). Delete it.") from error
+            raise ValueError(
+                f"{self.path} is no checkpoint ({error}). Delete it."
+            ) from error
         if header.get("fingerprint") != self.mark:
             raise ValueError(
                 f"checkpoint={self.path} must be of the same data and parameters: it is of others. "
@@ -66,13 +68,22 @@ class Checkpoint:
         begin = time.perf_counter()
         if begin < self._last + REST * self._took:
             return
-        own = {f"problem.{n}": v for n, v in vars(problem).items() if isinstance(v, np.ndarray)}
-        arrays = {**own, **{n: v for n, v in state.items() if isinstance(v, np.ndarray)}}
+        own = {
+            f"problem.{n}": v
+            for n, v in vars(problem).items()
+            if isinstance(v, np.ndarray)
+        }
+        arrays = {
+            **own,
+            **{n: v for n, v in state.items() if isinstance(v, np.ndarray)},
+        }
         numbers = {n: v for n, v in state.items() if not isinstance(v, np.ndarray)}
         cone = {n: v for n, v in vars(problem.cone).items() if isinstance(v, int)}
         header = json.dumps({**numbers, "rho": float(problem.rho), "cone": cone})
         with replacing(self.path) as stream:
-            content = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+            content = {
+                name: np.ascontiguousarray(array) for name, array in arrays.items()
+            }
             stream.write(save(content, {"fingerprint": self.mark, "rounds": header}))
         self.round = len(state["history"])
         self._last = time.perf_counter()
@@ -95,5 +106,7 @@ def digest(*parts: Any) -> str:
     found = hashlib.blake2b(digest_size=16)
     for part in parts:
         array = isinstance(part, np.ndarray)
-        found.update(np.ascontiguousarray(part).tobytes() if array else repr(part).encode())
+        found.update(
+            np.ascontiguousarray(part).tobytes() if array else repr(part).encode()
+        )
     return found.hexdigest()

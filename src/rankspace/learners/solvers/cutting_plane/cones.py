@@ -42,7 +42,10 @@ class PSDCone:
         """The smallest t with ``A <= t I``."""
         last = len(A) - 1
         values = scipy.linalg.eigh(
-            (A + A.T) / 2, eigvals_only=True, subset_by_index=(last, last), check_finite=False
+            (A + A.T) / 2,
+            eigvals_only=True,
+            subset_by_index=(last, last),
+            check_finite=False,
         )
         return float(values[0])
 

@@ -61,7 +61,9 @@ class GroupSparseProblem(PlaneProblem):
         self.U = self.U + W - self.Z
         self.U_groups = self.U_groups + self.V - self.Z
         primal = np.hypot(np.linalg.norm(W - self.Z), np.linalg.norm(self.V - self.Z))
-        self._balance(float(primal), float(np.sqrt(2) * rho * np.linalg.norm(self.Z - Z)))
+        self._balance(
+            float(primal), float(np.sqrt(2) * rho * np.linalg.norm(self.Z - Z))
+        )
 
     def _balance(self, primal: float, dual: float) -> None:
         rho = self.rho

@@ -17,7 +17,10 @@ from ....evaluation.measures import parse_measure
 from ....relevance.relevance import Relevance
 from ..scaling import in_blocks, row_slices, streams, whole
 
-LEAST_PAIRS, MOST_PARTS = 10_000, 64  # judged pairs of a block at least, and blocks of a round
+LEAST_PAIRS, MOST_PARTS = (
+    10_000,
+    64,
+)  # judged pairs of a block at least, and blocks of a round
 ENTRY_BYTES = 40  # of work for a pair of a query and an item
 SHARING = 4  # blocks that fit the memory together
 ORACLE_MEASURES = ("auc", "p", "knn", "map", "mrr", "ndcg", "ndcg-mlr")
@@ -79,9 +82,14 @@ class RankingLoss:
     """
 
     def __init__(
-        self, X: Any, Q: Any, relevance: Relevance, measure: str, queries: np.ndarray,
+        self,
+        X: Any,
+        Q: Any,
+        relevance: Relevance,
+        measure: str,
+        queries: np.ndarray,
         max_memory: int,
-    ) -> None:  # fmt: skip
+    ) -> None:
         from ...._engine.kernels.measures import KERNELS
 
         spec, self.cut = parse_measure(measure)
@@ -92,7 +100,9 @@ class RankingLoss:
         self.max_memory = max_memory
         longest = int((relevance.n_relevant + relevance.n_irrelevant)[queries].max())
         self.discounts = discounts_of(spec.kernel, longest + 1)
-        self._lists = None if relevance.unlisted_is_irrelevant else relevance.judged_lists()
+        self._lists = (
+            None if relevance.unlisted_is_irrelevant else relevance.judged_lists()
+        )
 
     # ------------------------------------------------------------------ the round
 
@@ -125,7 +135,9 @@ class RankingLoss:
         entries = self._entries // (1 if streams(self.X, self.max_memory) else SHARING)
         if self._lists is None:
             size = max(1, min(256, entries // len(self.X)))
-            return [queries[start : start + size] for start in range(0, queries.size, size)]
+            return [
+                queries[start : start + size] for start in range(0, queries.size, size)
+            ]
         ends = np.cumsum(np.diff(self._lists.indptr)[queries])
         share = -(-int(ends[-1]) // MOST_PARTS)
         ends //= max(1, min(entries, max(share, LEAST_PAIRS)))
@@ -156,7 +168,9 @@ class RankingLoss:
         With weights A that sum to 0 for each query, the sum over q and x of
         ``-A[q, x] (q - x)(q - x)'`` is ``Q'AX + X'A'Q - X' diag(column sums of A) X``.
         """
-        own = current_backend().reduce(self, row_slices(len(self.X)), Columns(sums.columns))
+        own = current_backend().reduce(
+            self, row_slices(len(self.X)), Columns(sums.columns)
+        )
         return Plane(sums.cross + sums.cross.T - own, float(sums.loss))
 
     def _weighted_gram(self, part: slice, columns: np.ndarray) -> np.ndarray:
@@ -177,11 +191,22 @@ class RankingLoss:
         in_order = np.take_along_axis(distances, order, axis=1)
         weights = distances  # in the same memory: new pages cost as much as a product
         loss = violate_all(
-            block, order, in_order, relevance.rows,
-            relevance.indptr, relevance.items, relevance.grades, relevance.query_items,
-            relevance.unjudged == "irrelevant", relevance.min_relevant_grade, self.code, self.cut,
-            self.discounts, state.scales, weights,
-        )  # fmt: skip
+            block,
+            order,
+            in_order,
+            relevance.rows,
+            relevance.indptr,
+            relevance.items,
+            relevance.grades,
+            relevance.query_items,
+            relevance.unjudged == "irrelevant",
+            relevance.min_relevant_grade,
+            self.code,
+            self.cut,
+            self.discounts,
+            state.scales,
+            weights,
+        )
         return self._sums(block, weights, loss)
 
     def _distances(self, queries: np.ndarray, state: Round) -> np.ndarray:
@@ -201,7 +226,9 @@ class RankingLoss:
         cross = (self.Q[block].T @ _products(weights, self.X)).astype(np.float64)
         return Sums(cross, np.asarray(weights.sum(axis=0, dtype=float)), loss)
 
-    def _judged_items(self, block: np.ndarray, queries: np.ndarray, state: Round) -> Sums:
+    def _judged_items(
+        self, block: np.ndarray, queries: np.ndarray, state: Round
+    ) -> Sums:
         from ...._engine.kernels.violations import violate_lists
 
         assert self._lists is not None
@@ -212,17 +239,30 @@ class RankingLoss:
         order = np.lexsort((distances, owner))
         flags = (lists.data[order] >= self.relevance.min_relevant_grade).astype(np.int8)
         loss = violate_lists(
-            block, lists.indptr.astype(np.int64), distances[order], flags, self.code, self.cut,
-            self.discounts, state.scales, weights,
-        )  # fmt: skip
+            block,
+            lists.indptr.astype(np.int64),
+            distances[order],
+            flags,
+            self.code,
+            self.cut,
+            self.discounts,
+            state.scales,
+            weights,
+        )
         shape = (block.size, len(self.X))
-        table = scipy.sparse.csr_array((weights, lists.indices[order], lists.indptr), shape=shape)
+        table = scipy.sparse.csr_array(
+            (weights, lists.indices[order], lists.indptr), shape=shape
+        )
         return self._sums(block, table, loss)
 
     def _pair_distances(
-        self, queries: np.ndarray, state: Round, owner: np.ndarray, which: np.ndarray,
+        self,
+        queries: np.ndarray,
+        state: Round,
+        owner: np.ndarray,
+        which: np.ndarray,
         out: np.ndarray,
-    ) -> None:  # fmt: skip
+    ) -> None:
         from ...._engine.kernels.topk import exact_pairs
 
         if state.items is not None:
@@ -249,14 +289,20 @@ class LinearRankingLoss(RankingLoss):
         return np.repeat(state.items.T, len(queries), axis=0)
 
     def _pair_distances(
-        self, queries: np.ndarray, state: Round, owner: np.ndarray, which: np.ndarray,
+        self,
+        queries: np.ndarray,
+        state: Round,
+        owner: np.ndarray,
+        which: np.ndarray,
         out: np.ndarray,
-    ) -> None:  # fmt: skip
+    ) -> None:
         assert state.items is not None
         out[:] = state.items[which, 0]
 
     def _sums(self, block: np.ndarray, weights: Any, loss: float) -> Sums:
-        return Sums(np.zeros((0, 0)), np.asarray(weights.sum(axis=0, dtype=float)), loss)
+        return Sums(
+            np.zeros((0, 0)), np.asarray(weights.sum(axis=0, dtype=float)), loss
+        )
 
 
 def _squares(X: Any, components: np.ndarray) -> np.ndarray:

@@ -36,14 +36,21 @@ def sampled_cutting_plane(
         begin -= history[-1]["seconds"]
     while len(history) < max_iter:
         plane, judged = find_plane(W, len(history)), W
-        violation = max(0.0, plane.delta - float(np.sum(problem.cone.restrict(plane.psi) * W)))
+        violation = max(
+            0.0, plane.delta - float(np.sum(problem.cone.restrict(plane.psi) * W))
+        )
         history.append(
             {
-                "upper": np.nan, "lower": np.nan, "gap": violation - slack, "violation": violation,
-                "slack": slack, "n_constraints": problem.n_planes, "inner_iterations": n_inner,
+                "upper": np.nan,
+                "lower": np.nan,
+                "gap": violation - slack,
+                "violation": violation,
+                "slack": slack,
+                "n_constraints": problem.n_planes,
+                "inner_iterations": n_inner,
                 "seconds": time.perf_counter() - begin,
             }
-        )  # fmt: skip
+        )
         converged = problem.n_planes > 0 and violation <= slack + tol
         if converged:
             break
@@ -53,4 +60,6 @@ def sampled_cutting_plane(
         if checkpoint is not None:
             checkpoint.save(problem, W=W, slack=slack, history=history, n_inner=n_inner)
     objective = problem.regularizer.value(judged) + problem.C * history[-1]["violation"]
-    return SolverResult(judged, objective, history[-1]["gap"], len(history), converged, history)
+    return SolverResult(
+        judged, objective, history[-1]["gap"], len(history), converged, history
+    )

@@ -72,29 +72,46 @@ def cutting_plane(
         begin -= history[-1]["seconds"]
     while len(history) < max_iter:
         plane = find_plane(W)
-        violation = max(0.0, plane.delta - float(np.sum(problem.cone.restrict(plane.psi) * W)))
+        violation = max(
+            0.0, plane.delta - float(np.sum(problem.cone.restrict(plane.psi) * W))
+        )
         value = problem.regularizer.value(W) + C * violation
         if value < upper:
             best, upper = W, value
         gap = (upper - lower) / C
         history.append(
             {
-                "upper": upper, "lower": lower, "gap": gap, "violation": violation, "slack": slack,
-                "n_constraints": problem.n_planes, "inner_iterations": n_inner,
+                "upper": upper,
+                "lower": lower,
+                "gap": gap,
+                "violation": violation,
+                "slack": slack,
+                "n_constraints": problem.n_planes,
+                "inner_iterations": n_inner,
                 "seconds": time.perf_counter() - begin,
             }
-        )  # fmt: skip
+        )
         callback(history[-1])
         if gap <= tol:
             break
         problem.add(plane.psi, plane.delta)
         inner = problem.solve(problem.closeness * C * gap)
-        W, slack, n_inner = best + problem.step * (inner.W - best), inner.slack, inner.n_iter
+        W, slack, n_inner = (
+            best + problem.step * (inner.W - best),
+            inner.slack,
+            inner.n_iter,
+        )
         lower = max(lower, inner.lower)
         if checkpoint is not None:
             checkpoint.save(
-                problem, W=W, best=best, upper=upper, lower=lower, history=history, slack=slack,
+                problem,
+                W=W,
+                best=best,
+                upper=upper,
+                lower=lower,
+                history=history,
+                slack=slack,
                 n_inner=n_inner,
-            )  # fmt: skip
+            )
     gap = (upper - lower) / C
     return SolverResult(best, upper, gap, len(history), gap <= tol, history)

@@ -24,9 +24,11 @@ class Lists(NamedTuple):
         owner = np.repeat(np.arange(relevance.n_queries), np.diff(table.indptr))
         order = np.lexsort((table.indices, -table.data, owner))
         return cls(
-            table.indptr.astype(np.int64), table.indices[order].astype(np.int64),
-            table.data[order], relevance.weights,
-        )  # fmt: skip
+            table.indptr.astype(np.int64),
+            table.indices[order].astype(np.int64),
+            table.data[order],
+            relevance.weights,
+        )
 
     def __len__(self) -> int:
         return self.indptr.size - 1

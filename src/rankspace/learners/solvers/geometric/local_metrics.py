@@ -59,7 +59,9 @@ class ListStep:
         """The same with the documents of some lists only."""
         numbers = np.concatenate(blocks)
         lists = self.lists.take(np.searchsorted(self.numbers, numbers))
-        own = Lists(lists.indptr, np.arange(lists.rows.size), lists.grades, lists.weights)
+        own = Lists(
+            lists.indptr, np.arange(lists.rows.size), lists.grades, lists.weights
+        )
         return ListStep(self.Z[lists.rows], own, numbers)
 
     def map_block(self, block: np.ndarray, state: Any) -> Any:
@@ -133,7 +135,9 @@ def pooled_scatter(Z: Any, lists: Lists) -> Scatter:
     """Mean scatter over the pairs of all lists."""
     d = Z.shape[1]
     n_high, n_low = upper_counts(lists), lists.ends()[1]
-    sums = current_backend().reduce(ListStep(Z, lists), _runs(lists, max(1, BLOCK // d)))
+    sums = current_backend().reduce(
+        ListStep(Z, lists), _runs(lists, max(1, BLOCK // d))
+    )
     counts = lists.weights @ (n_high * (n_high - 1)), lists.weights @ (n_high * n_low)
     similar = sums[0] / counts[0] if counts[0] else np.eye(d)
     return Scatter(similar, sums[1] / counts[1])
@@ -145,7 +149,9 @@ def _runs(lists: Lists, most: int) -> list[np.ndarray]:
     return np.split(np.arange(len(lists)), cuts)
 
 
-def _pair_sums(Z: Any, lists: Lists, n_high: np.ndarray, n_low: np.ndarray) -> np.ndarray:
+def _pair_sums(
+    Z: Any, lists: Lists, n_high: np.ndarray, n_low: np.ndarray
+) -> np.ndarray:
     """Sums over the pairs of documents of upper grades, and from those to the lowest grade.
 
     With each list moved to the mean of its upper grades, n of them and m of the lowest, the first
@@ -162,7 +168,10 @@ def _pair_sums(Z: Any, lists: Lists, n_high: np.ndarray, n_low: np.ndarray) -> n
     upper = np.add.reduceat(np.where(high[:, None], points, 0.0), starts, axis=0)
     points -= (upper / n_high[:, None])[owner]
     n, m, weights = n_high[owner], n_low[owner], lists.weights[owner]
-    inside, across = points[high], points * np.sqrt(weights * np.where(high, m, n))[:, None]
+    inside, across = (
+        points[high],
+        points * np.sqrt(weights * np.where(high, m, n))[:, None],
+    )
     inside *= np.sqrt(2 * weights[high] * n[high])[:, None]
     return np.stack([inside.T @ inside, across.T @ across])
 
@@ -194,7 +203,9 @@ def leading_directions(L: np.ndarray, n: int) -> np.ndarray:
     values, vectors = values[d - n :], vectors[:, d - n :]
     # eigh leaves the sign of a vector to chance.
     signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(n)])
-    return np.ascontiguousarray((vectors * (signs * np.sqrt(np.maximum(values, 0)))).T[::-1])
+    return np.ascontiguousarray(
+        (vectors * (signs * np.sqrt(np.maximum(values, 0)))).T[::-1]
+    )
 
 
 def best_anchor(mapped: np.ndarray, grades: np.ndarray, k: int) -> int:

@@ -18,7 +18,9 @@ def mean_factor(S: np.ndarray, D: np.ndarray, t: float) -> np.ndarray:
     C = scipy.linalg.cholesky(S, lower=True, check_finite=False)
     (trmm,) = scipy.linalg.get_blas_funcs(("trmm",), (C, D))
     between = trmm(1.0, C, trmm(1.0, C, D, lower=1, trans_a=1), lower=1, side=1)
-    values, U = scipy.linalg.eigh(between, overwrite_a=True, check_finite=False, driver="evd")
+    values, U = scipy.linalg.eigh(
+        between, overwrite_a=True, check_finite=False, driver="evd"
+    )
     roots = np.maximum(values, 0.0) ** (t / 2)
     # U' inv(C) is the transpose of inv(C') U.
     L = scipy.linalg.solve_triangular(C, U, lower=True, trans="T", check_finite=False)

@@ -43,7 +43,9 @@ def pair_weights(lists: Lists, k: int) -> np.ndarray:
     return weights / (weights @ gaps)
 
 
-def _unlike_pairs(owner: np.ndarray, gains: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+def _unlike_pairs(
+    owner: np.ndarray, gains: np.ndarray, sizes: np.ndarray
+) -> np.ndarray:
     """How many pairs of each list have two gains; equal gains stand together."""
     new = np.concatenate(([True], (np.diff(owner) != 0) | (np.diff(gains) != 0)))
     starts = np.flatnonzero(new)
@@ -52,7 +54,13 @@ def _unlike_pairs(owner: np.ndarray, gains: np.ndarray, sizes: np.ndarray) -> np
 
 
 def logistic_weights(
-    columns: np.ndarray, lists: Lists, *, weight_reg: float, k: int, positive: int, max_iter: int
+    columns: np.ndarray,
+    lists: Lists,
+    *,
+    weight_reg: float,
+    k: int,
+    positive: int,
+    max_iter: int,
 ) -> np.ndarray:
     """Weights of columns that minimise the logistic loss of pairs plus ``weight_reg / 2 |w|^2``.
 
@@ -76,20 +84,28 @@ def logistic_weights(
             rows = slice(edges[0], edges[-1])
             scores = (columns[rows] @ single).astype(np.float64)
             pull = np.empty(scores.size)
-            pair_losses(scores, gains[rows], edges - edges[0], weights[part], losses[part], pull)
+            pair_losses(
+                scores, gains[rows], edges - edges[0], weights[part], losses[part], pull
+            )
             slopes[number] = pull.astype(columns.dtype) @ columns[rows]
 
         crew.each(work, range(len(parts)), flops)
-        return float(losses.sum() + weight_reg / 2 * (w @ w)), slopes.sum(axis=0) + weight_reg * w
+        return float(losses.sum() + weight_reg / 2 * (w @ w)), slopes.sum(
+            axis=0
+        ) + weight_reg * w
 
     n = columns.shape[1]
     bounds = [(0, None)] * positive + [(None, None)] * (n - positive)
     try:
         with single_threaded_blas():
             found = minimize(
-                objective, np.zeros(n), jac=True, method="L-BFGS-B", bounds=bounds,
+                objective,
+                np.zeros(n),
+                jac=True,
+                method="L-BFGS-B",
+                bounds=bounds,
                 options={"maxiter": max_iter, "maxcor": 20},
-            )  # fmt: skip
+            )
     finally:
         crew.close()
     return found.x
@@ -115,11 +131,15 @@ def each_warp(H: np.ndarray, lists: Lists, descent: Descent) -> np.ndarray:
     def work(q: int) -> np.ndarray:
         part = lists.part(q)
         own = Lists(
-            np.array([0, part.stop - part.start]), lists.rows[part], lists.grades[part],
+            np.array([0, part.stop - part.start]),
+            lists.rows[part],
+            lists.grades[part],
             lists.weights[q : q + 1],
-        )  # fmt: skip
+        )
         seed = descent.seed + 7919 * (q + 1)
-        return _descend(H[part], own, np.zeros(descent.n_steps, dtype=np.int64), descent, seed)
+        return _descend(
+            H[part], own, np.zeros(descent.n_steps, dtype=np.int64), descent, seed
+        )
 
     return np.stack(list(thread_map(work, range(len(lists)), depth=16)))
 
@@ -130,9 +150,21 @@ def _descend(
     from ...._engine.kernels.lists import warp_descent
 
     top, low = lists.ends()
-    levels = np.concatenate(([0.0], np.cumsum(1 / np.log2(np.arange(2, low.max() + 2)))))
+    levels = np.concatenate(
+        ([0.0], np.cumsum(1 / np.log2(np.arange(2, low.max() + 2))))
+    )
     phi, mean = np.ones(H.shape[1]), np.zeros(H.shape[1])
     warp_descent(
-        H, lists.indptr, top, low, order, phi, descent.margin, descent.step, levels, seed, mean
+        H,
+        lists.indptr,
+        top,
+        low,
+        order,
+        phi,
+        descent.margin,
+        descent.step,
+        levels,
+        seed,
+        mean,
     )
     return mean

@@ -57,7 +57,9 @@ class Pairs(NamedTuple):
         items = self._centred(self.X[which[:cut]])
         if self.separate is None or cut == which.size:
             return items
-        return np.concatenate((items, self._centred(self.separate[which[cut:] - self.n_items])))
+        return np.concatenate(
+            (items, self._centred(self.separate[which[cut:] - self.n_items]))
+        )
 
     def cut(self, first: int, last: int) -> Self:
         """A run of them, numbered from 0."""
@@ -71,7 +73,11 @@ class Pairs(NamedTuple):
     def blocks(self) -> list[tuple[int, int]]:
         """Runs of points of a fixed size."""
         runs = [(0, self.n_items), (self.n_items, self.n)]
-        return [(a, min(a + BLOCK, end)) for start, end in runs for a in range(start, end, BLOCK)]
+        return [
+            (a, min(a + BLOCK, end))
+            for start, end in runs
+            for a in range(start, end, BLOCK)
+        ]
 
     def _centred(self, points: np.ndarray) -> np.ndarray:
         return np.subtract(points, self.centre, dtype=np.float64)
@@ -96,7 +102,9 @@ class PointStep:
         a, b = blocks[0][0], blocks[-1][1]
         at = slice(a - self.first, b - self.first)
         counts, tables = [c[at] for c in self.counts], [t[:, at] for t in self.tables]
-        pairs = self.pairs.cut(at.start, at.stop)._replace(query_rows=np.zeros(0, dtype=int))
+        pairs = self.pairs.cut(at.start, at.stop)._replace(
+            query_rows=np.zeros(0, dtype=int)
+        )
         return PointStep(pairs, counts, tables, a)
 
     def map_block(self, block: tuple[int, int], state: None) -> tuple[Any, ...]:
@@ -129,7 +137,9 @@ class RowStep:
     def map_block(self, block: tuple[int, int], state: None) -> tuple[np.ndarray, ...]:
         """Sums over a run of rows."""
         asked = self._points_of(self.asked[block[0] : block[1]])
-        return tuple(asked.T @ self._points_of(t[block[0] : block[1]]) for t in self.tables)
+        return tuple(
+            asked.T @ self._points_of(t[block[0] : block[1]]) for t in self.tables
+        )
 
     def _points_of(self, table: Any) -> np.ndarray:
         columns = np.unique(table.indices)
@@ -148,7 +158,12 @@ class PairSums(NamedTuple):
 
 
 def pair_sums(
-    pairs: Pairs, counts: list[np.ndarray], asked: Any, tables: list[Any], *, over_all: bool
+    pairs: Pairs,
+    counts: list[np.ndarray],
+    asked: Any,
+    tables: list[Any],
+    *,
+    over_all: bool,
 ) -> PairSums:
     """Sums over all points; ``asked`` and ``tables`` are rows of judgments by points.
 
@@ -159,7 +174,9 @@ def pair_sums(
     if over_all:
         is_item = (np.arange(n) < pairs.n_items).astype(float)
         columns += [np.asarray(asked.sum(axis=0)).reshape(1, n), is_item.reshape(1, n)]
-    grams, listed = current_backend().reduce(PointStep(pairs, counts, columns), pairs.blocks)
+    grams, listed = current_backend().reduce(
+        PointStep(pairs, counts, columns), pairs.blocks
+    )
     if few:
         crosses = tuple(listed[0].T @ other for other in listed[1 : len(tables) + 1])
     else:

@@ -7,7 +7,14 @@ import numpy as np
 from ...._engine.parallel import current_backend
 from ....relevance.relevance import Relevance
 from .lists import Lists
-from .local_metrics import Local, Recipe, local_factor, set_scatter, shared_directions, unit_of
+from .local_metrics import (
+    Local,
+    Recipe,
+    local_factor,
+    set_scatter,
+    shared_directions,
+    unit_of,
+)
 from .scatter import Scatter, all_pairs, centred
 
 MOST_JUDGED = 64  # items of each kind that weights of a query are learned from
@@ -16,9 +23,13 @@ PAIR_BLOCK = 1024
 
 
 def query_metrics(
-    Z: np.ndarray, relevance: Relevance, points: np.ndarray, n_metrics: int, recipe: Recipe,
+    Z: np.ndarray,
+    relevance: Relevance,
+    points: np.ndarray,
+    n_metrics: int,
+    recipe: Recipe,
     rng: np.random.Generator,
-) -> Local:  # fmt: skip
+) -> Local:
     """The metric of all pairs if one is asked for, else those of queries drawn at random.
 
     Queries that share their judgments, as those of a class do, share a metric, so no more are made
@@ -40,7 +51,9 @@ def query_metrics(
         Z, points = Z @ shared.T, points @ shared.T
 
     step = _QueryStep(Z, relevance, points)
-    factors = np.stack(list(current_backend().map(step, chosen.tolist(), (pool, recipe))))
+    factors = np.stack(
+        list(current_backend().map(step, chosen.tolist(), (pool, recipe)))
+    )
     if shared is not None:
         factors = factors @ shared
     return Local(factors, np.full(len(chosen), -1))
@@ -56,14 +69,18 @@ class _QueryStep:
         """Its factor."""
         pool, recipe = state
         high, low = self.relevance.relevant(query), self.relevance.irrelevant(query)
-        near = np.concatenate([self.points[query][None], self.Z[high]]).astype(np.float64)
+        near = np.concatenate([self.points[query][None], self.Z[high]]).astype(
+            np.float64
+        )
         far = self.Z[low].astype(np.float64)
         factor = local_factor(set_scatter(near, far), pool, recipe)
         judged = np.concatenate([near[1:], far])
         return factor / unit_of((judged - near[0]) @ factor.T, recipe.largest)
 
 
-def judged_rows(relevance: Relevance, rng: np.random.Generator) -> tuple[Lists, np.ndarray]:
+def judged_rows(
+    relevance: Relevance, rng: np.random.Generator
+) -> tuple[Lists, np.ndarray]:
     """Relevant and irrelevant items of queries as lists, and the query of each entry."""
     queries = np.sort(rng.permutation(relevance.n_queries)[:MOST_QUERIES])
     rows, grades, sizes = [], [], []
@@ -74,9 +91,11 @@ def judged_rows(relevance: Relevance, rng: np.random.Generator) -> tuple[Lists, 
         grades += [np.ones(high.size), np.zeros(low.size)]
         sizes.append(high.size + low.size)
     lists = Lists(
-        np.concatenate(([0], np.cumsum(sizes))), np.concatenate(rows), np.concatenate(grades),
+        np.concatenate(([0], np.cumsum(sizes))),
+        np.concatenate(rows),
+        np.concatenate(grades),
         relevance.weights[queries],
-    )  # fmt: skip
+    )
     return lists, np.repeat(queries, sizes)
 
 
@@ -87,7 +106,11 @@ def _some(items: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def pair_squares(
-    Z: np.ndarray, rows: np.ndarray, points: np.ndarray, owner: np.ndarray, factors: np.ndarray
+    Z: np.ndarray,
+    rows: np.ndarray,
+    points: np.ndarray,
+    owner: np.ndarray,
+    factors: np.ndarray,
 ) -> np.ndarray:
     """Squared distances (n, m) of items ``Z[rows]`` from ``points[owner]`` under each metric.
 

@@ -20,7 +20,9 @@ class Scatter(NamedTuple):
 
 def centred(X: np.ndarray, relevance: Relevance, queries: np.ndarray | None) -> Pairs:
     """Items and queries from a point amid the items, which no difference of two points sees."""
-    rows = relevance.query_items if queries is None else len(X) + np.arange(len(queries))
+    rows = (
+        relevance.query_items if queries is None else len(X) + np.arange(len(queries))
+    )
     return Pairs(X, queries, approximate_mean(X), rows)
 
 
@@ -32,20 +34,28 @@ def all_pairs(pairs: Pairs, relevance: Relevance) -> Scatter:
     however many pairs there are. A query among its own items adds nothing.
     """
     weights, background = relevance.weights, relevance.unlisted_is_irrelevant
-    tables = [_listed(relevance, relevance.grades >= relevance.min_relevant_grade, pairs.n)]
+    tables = [
+        _listed(relevance, relevance.grades >= relevance.min_relevant_grade, pairs.n)
+    ]
     if not background:
         tables.append(_listed(relevance, irrelevant_marks(relevance), pairs.n))
     counts = [_counts(pairs, relevance, table) for table in tables]
     if background:
         counts.append(_counts_over_all(pairs, weights))
     asked = scipy.sparse.csr_array(
-        (weights, (relevance.rows, pairs.query_rows)), (relevance.indptr.size - 1, pairs.n)
+        (weights, (relevance.rows, pairs.query_rows)),
+        (relevance.indptr.size - 1, pairs.n),
     )
     grams, crosses = pair_sums(pairs, counts, asked, tables, over_all=background)
-    first, second = (gram - cross - cross.T for gram, cross in zip(grams, crosses, strict=True))
+    first, second = (
+        gram - cross - cross.T for gram, cross in zip(grams, crosses, strict=True)
+    )
     if background:
         second = second - first
-    n_similar, n_other = weights @ relevance.n_relevant, weights @ relevance.n_irrelevant
+    n_similar, n_other = (
+        weights @ relevance.n_relevant,
+        weights @ relevance.n_irrelevant,
+    )
     return Scatter(first / n_similar, second / n_other)
 
 
@@ -61,7 +71,9 @@ def _listed(relevance: Relevance, marks: np.ndarray, n_points: int) -> Any:
     """Rows of judgments by points, with a one where an item is marked."""
     indptr = np.concatenate(([0], np.cumsum(marks)))[relevance.indptr]
     shape = (indptr.size - 1, n_points)
-    return scipy.sparse.csr_array((np.ones(indptr[-1]), relevance.items[marks], indptr), shape)
+    return scipy.sparse.csr_array(
+        (np.ones(indptr[-1]), relevance.items[marks], indptr), shape
+    )
 
 
 def _counts(pairs: Pairs, relevance: Relevance, listed: Any) -> np.ndarray:
@@ -92,10 +104,14 @@ def sampled_pairs(
     return Scatter(first, second)
 
 
-def laplacian_sum(points: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+def laplacian_sum(
+    points: np.ndarray, first: np.ndarray, second: np.ndarray
+) -> np.ndarray:
     """Scatter of listed pairs as ``X'(Lambda X)``, Lambda the Laplacian of their graph."""
     n = len(points)
-    edges = scipy.sparse.coo_array((np.ones(first.size), (first, second)), (n, n)).tocsr()
+    edges = scipy.sparse.coo_array(
+        (np.ones(first.size), (first, second)), (n, n)
+    ).tocsr()
     edges = edges + edges.T
     laplacian = scipy.sparse.diags_array(edges.sum(axis=1)) - edges
     found = points.T @ (laplacian @ points)

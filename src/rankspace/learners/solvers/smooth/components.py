@@ -18,8 +18,16 @@ from .pair_ratio import PairRatio
 
 # Classes that can be collapsed let log F fall as fast as a ridge rises; log (F + FLOOR) ends.
 FLOOR = 1e-6
-REACHES = (0.5, 1.0, 2.0, 4.0, 8.0)  # root mean squared lengths of embedded points to start with
-MOST_DIRECTIONS = 100  # principal directions in which a discriminant start is looked for
+REACHES = (
+    0.5,
+    1.0,
+    2.0,
+    4.0,
+    8.0,
+)  # root mean squared lengths of embedded points to start with
+MOST_DIRECTIONS = (
+    100  # principal directions in which a discriminant start is looked for
+)
 SHRINKAGE = 1e-2
 AHEAD = 64  # blocks of rows that a thread multiplies before it waits for the others
 
@@ -43,7 +51,9 @@ class MapLoss:
     def embed(self, A: np.ndarray) -> np.ndarray:
         """Points under the map, from their mean, in double precision."""
         F = A.T.astype(self.points.matrix.dtype)
-        Z = np.concatenate([*self._products(lambda rows, _: rows @ F)], dtype=np.float64)
+        Z = np.concatenate(
+            [*self._products(lambda rows, _: rows @ F)], dtype=np.float64
+        )
         return Z - Z.mean(axis=0)
 
     def value_and_gradient(
@@ -59,7 +69,9 @@ class MapLoss:
             gradient += part
         return float(floored), gradient
 
-    def _products(self, product: Callable[[Any, slice], np.ndarray]) -> Iterator[np.ndarray]:
+    def _products(
+        self, product: Callable[[Any, slice], np.ndarray]
+    ) -> Iterator[np.ndarray]:
         """A product with each block of rows; sparse rows are one block.
 
         In threads of our own: those of BLAS spin on for a while, in the way of the pairs.
@@ -91,14 +103,17 @@ class RidgedLoss:
         reach = np.sqrt(np.mean(np.sum(self.loss.embed(directions) ** 2, axis=1)))
         unit = directions / (reach or 1.0)
         return min(
-            (t * unit for t in REACHES), key=lambda A: self.value_and_gradient(A, queries)[0]
+            (t * unit for t in REACHES),
+            key=lambda A: self.value_and_gradient(A, queries)[0],
         )
 
 
 # ---------------------------------------------------------------------- starts
 
 
-def start_of(name: str, points: Points, relevance: Relevance, m: int, seed: int) -> np.ndarray:
+def start_of(
+    name: str, points: Points, relevance: Relevance, m: int, seed: int
+) -> np.ndarray:
     """Directions to start from, (m, n_features): "pca", "random" or "lda"."""
     items = points.matrix[: points.n_items]
     if name == "lda":
@@ -106,7 +121,9 @@ def start_of(name: str, points: Points, relevance: Relevance, m: int, seed: int)
     return start_factor(items, m, name, 1.0, seed).T
 
 
-def _discriminant(points: Points, relevance: Relevance, m: int, seed: int) -> np.ndarray:
+def _discriminant(
+    points: Points, relevance: Relevance, m: int, seed: int
+) -> np.ndarray:
     """Directions of much variance beside that of queries and their relevant items.
 
     Fisher's, with queries and relevant items in the place of classes, among the leading principal
@@ -124,7 +141,9 @@ def _discriminant(points: Points, relevance: Relevance, m: int, seed: int) -> np
     return (basis @ vectors[:, ::-1]).T
 
 
-def _relevant_scatter(Y: np.ndarray, points: Points, relevance: Relevance) -> np.ndarray:
+def _relevant_scatter(
+    Y: np.ndarray, points: Points, relevance: Relevance
+) -> np.ndarray:
     """Mean over queries of ``(q - x)(q - x)'`` over their relevant items, a query's own included.
 
     Rows of judgments are summed up once for all queries that share them.
@@ -134,14 +153,18 @@ def _relevant_scatter(Y: np.ndarray, points: Points, relevance: Relevance) -> np
     queries, items = Y[points.query_rows], Y[: points.n_items]
     grades = (relevance.grades >= relevance.min_relevant_grade).astype(np.float64)
     shape = (n_rows, relevance.n_items)
-    table = scipy.sparse.csr_array((grades, relevance.items, relevance.indptr), shape=shape)
+    table = scipy.sparse.csr_array(
+        (grades, relevance.items, relevance.indptr), shape=shape
+    )
     table = scipy.sparse.diags_array(1 / np.maximum(table.sum(axis=1), 1)) @ table
     of_rows = scipy.sparse.csr_array(
         (weights, (relevance.rows, np.arange(n_queries))), shape=(n_rows, n_queries)
     )
     cross = (of_rows @ queries).T @ (table @ items)
     of_items = table.T @ of_rows.sum(axis=1)
-    squares = queries.T @ (weights[:, None] * queries) + items.T @ (of_items[:, None] * items)
+    squares = queries.T @ (weights[:, None] * queries) + items.T @ (
+        of_items[:, None] * items
+    )
     return squares - cross - cross.T
 
 
@@ -171,15 +194,23 @@ def descend(loss: Loss, start: np.ndarray, *, tol: float, max_iter: int) -> Desc
 
     with single_threaded_blas():  # threads that BLAS starts for L-BFGS would spin on
         found = scipy.optimize.minimize(
-            flat, start.ravel(), method="L-BFGS-B", jac=True, callback=callback,
+            flat,
+            start.ravel(),
+            method="L-BFGS-B",
+            jac=True,
+            callback=callback,
             options={"maxiter": max_iter, "maxcor": 20, "ftol": tol, "gtol": 0.0},
-        )  # fmt: skip
+        )
     converged = found.nit < max_iter
-    return Descent(found.x.reshape(start.shape), float(found.fun), losses, converged, len(losses))
+    return Descent(
+        found.x.reshape(start.shape), float(found.fun), losses, converged, len(losses)
+    )
 
 
 def multi_start(
-    starts: Mapping[str, np.ndarray], run: Callable[[np.ndarray, int], Descent], max_iter: int
+    starts: Mapping[str, np.ndarray],
+    run: Callable[[np.ndarray, int], Descent],
+    max_iter: int,
 ) -> tuple[str, Descent]:
     """Let every start go a tenth of the steps, and the best of them all the way; its name too."""
     if len(starts) == 1:

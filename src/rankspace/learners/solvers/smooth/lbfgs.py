@@ -71,7 +71,9 @@ def _direction(gradient: np.ndarray, changes: deque[_Change]) -> np.ndarray:
     return direction
 
 
-def _lower(function: Function, now: Point, direction: np.ndarray, length: float) -> Point | None:
+def _lower(
+    function: Function, now: Point, direction: np.ndarray, length: float
+) -> Point | None:
     """A point in a direction that is lower by enough."""
     slope = float(np.vdot(now.gradient, direction))
     if not slope < 0:
@@ -81,7 +83,9 @@ def _lower(function: Function, now: Point, direction: np.ndarray, length: float)
         value, gradient = function(x)
         if value <= now.value + ARMIJO * length * slope:
             return Point(x, value, gradient)
-        bend = value - now.value - length * slope  # a parabola through both, and the slope
+        bend = (
+            value - now.value - length * slope
+        )  # a parabola through both, and the slope
         guess = -slope * length**2 / (2 * bend) if np.isfinite(bend) else 0.0
         length = min(max(guess, 0.1 * length), 0.5 * length)
     return None

@@ -12,7 +12,9 @@ import numpy as np
 
 from .components import Descent, Loss
 
-STEP = 0.1  # of the root mean square of the parameters, falling to 0 along a half cosine
+STEP = (
+    0.1  # of the root mean square of the parameters, falling to 0 along a half cosine
+)
 MEMORY = 0.9  # of the running means of gradients
 LONG_MEMORY = 0.99  # of those of squares
 MOST_OF_THE_MEAN = 4.0  # a batch counts at most so much above the running mean
@@ -22,7 +24,13 @@ EVERY = 10  # steps between two rows of the record
 
 
 def descend_in_batches(
-    loss: Loss, start: np.ndarray, n_queries: int, *, batch_size: int, max_iter: int, seed: int
+    loss: Loss,
+    start: np.ndarray,
+    n_queries: int,
+    *,
+    batch_size: int,
+    max_iter: int,
+    seed: int,
 ) -> Descent:
     """Adam over batches of queries, with the mean of the last steps as its answer.
 
@@ -42,7 +50,9 @@ def descend_in_batches(
         second = LONG_MEMORY * second + (1 - LONG_MEMORY) * gradient**2
         direction = first / (1 - MEMORY**step)
         direction /= np.sqrt(second / (1 - LONG_MEMORY**step)) + np.finfo(float).tiny
-        parameters -= STEP * size * 0.5 * (1 + np.cos(np.pi * step / max_iter)) * direction
+        parameters -= (
+            STEP * size * 0.5 * (1 + np.cos(np.pi * step / max_iter)) * direction
+        )
         if step > max_iter - n_averaged:
             mean += parameters / n_averaged
         if step % EVERY == 0 or step == max_iter:

@@ -18,7 +18,10 @@ from ....relevance.relevance import Relevance
 from .lbfgs import lbfgs_steps
 
 RELEVANT, IRRELEVANT, LEFT_OUT = 2, 1, 0
-BLOCK, ITEM_BLOCK = 256, 512  # queries and items: small enough for all threads to have some
+BLOCK, ITEM_BLOCK = (
+    256,
+    512,
+)  # queries and items: small enough for all threads to have some
 GAINS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "exponential": lambda grades: np.exp2(grades) - 1,
     "linear": lambda grades: grades,
@@ -41,14 +44,22 @@ class Minimum(NamedTuple):
 class Minimised:
     """A loss with a value and a gradient, to be gone down from a map."""
 
-    def value_and_gradient(self, L: np.ndarray, of_rows: Any) -> tuple[float, np.ndarray]:
+    def value_and_gradient(
+        self, L: np.ndarray, of_rows: Any
+    ) -> tuple[float, np.ndarray]:
         """The loss under a map, and its gradient by the map."""
         raise NotImplementedError
 
     def minimise(
-        self, of_rows: Any, start: np.ndarray, *, tol: float, max_iter: int, reg: float = 0.0,
+        self,
+        of_rows: Any,
+        start: np.ndarray,
+        *,
+        tol: float,
+        max_iter: int,
+        reg: float = 0.0,
         floor: float = 1.0,
-    ) -> Minimum:  # fmt: skip
+    ) -> Minimum:
         """Go down from a map until two steps lower the loss by no more than a share ``tol`` each.
 
         Losses below ``floor`` count as that much. With ``reg``, so many times the squared distance
@@ -66,7 +77,9 @@ class Minimised:
 
         losses: list[float] = []
         small = 0  # steps in a row: one alone may come before larger ones
-        with single_threaded_blas():  # threads of products in between keep ours from their cores
+        with (
+            single_threaded_blas()
+        ):  # threads of products in between keep ours from their cores
             for point in lbfgs_steps(function, np.zeros(start.shape)):
                 losses.append(point.value)
                 fell = losses[-2] - losses[-1] if len(losses) > 1 else np.inf
@@ -91,14 +104,19 @@ class PairLoss(Minimised):
         Working memory in MiB.
     """
 
-    def __init__(self, X: np.ndarray, Q: np.ndarray, relevance: Relevance, max_memory: int) -> None:
+    def __init__(
+        self, X: np.ndarray, Q: np.ndarray, relevance: Relevance, max_memory: int
+    ) -> None:
         self.X, self.Q, self.relevance, self.max_memory = X, Q, relevance, max_memory
         self.weights = relevance.weights / relevance.weights.sum()
         self._judged = judged_states(relevance)
         entries = max_memory * 2**20 // (64 * n_threads())
-        self.blocks = _pairs_of_blocks(relevance.n_queries, max(1, min(BLOCK, entries // len(X))))
+        self.blocks = _pairs_of_blocks(
+            relevance.n_queries, max(1, min(BLOCK, entries // len(X)))
+        )
         self.item_blocks = [
-            slice(block[0], block[-1] + 1) for block in _pairs_of_blocks(len(X), ITEM_BLOCK)
+            slice(block[0], block[-1] + 1)
+            for block in _pairs_of_blocks(len(X), ITEM_BLOCK)
         ]
 
     def thinned(self, n_queries: int) -> Self:
@@ -113,12 +131,16 @@ class PairLoss(Minimised):
         default = IRRELEVANT if self.relevance.unlisted_is_irrelevant else LEFT_OUT
         states = np.full((block.size, len(self.X)), default, dtype=np.int8)
         table = self._judged[self.relevance.rows[block]]
-        states[np.repeat(np.arange(block.size), np.diff(table.indptr)), table.indices] = table.data
+        states[
+            np.repeat(np.arange(block.size), np.diff(table.indptr)), table.indices
+        ] = table.data
         own = self.relevance.query_items[block]
         states[own >= 0, own[own >= 0]] = LEFT_OUT
         return states
 
-    def distances(self, block: np.ndarray, items: np.ndarray, queries: np.ndarray) -> np.ndarray:
+    def distances(
+        self, block: np.ndarray, items: np.ndarray, queries: np.ndarray
+    ) -> np.ndarray:
         """Squared distances of a block of queries from all items."""
         distances = queries[block] @ items.T
         distances *= -2
@@ -130,7 +152,9 @@ class PairLoss(Minimised):
         """The same under the identity."""
         return self.distances(block, self.X, self.Q)
 
-    def value_and_gradient(self, L: np.ndarray, of_rows: RowLoss) -> tuple[float, np.ndarray]:
+    def value_and_gradient(
+        self, L: np.ndarray, of_rows: RowLoss
+    ) -> tuple[float, np.ndarray]:
         """The loss under ``W = L'L``, and its gradient by L."""
         map_ = L.T.astype(self.X.dtype, copy=False)
         items, queries = self._items_under(map_), self.Q @ map_
@@ -154,7 +178,9 @@ class PairLoss(Minimised):
     def _items_under(self, map_: np.ndarray) -> np.ndarray:
         """All items under a map."""
         return np.concatenate(
-            list(thread_map(lambda part: self.X[part] @ map_, self.item_blocks, depth=4))
+            list(
+                thread_map(lambda part: self.X[part] @ map_, self.item_blocks, depth=4)
+            )
         )
 
     def _scatter(self, weights: np.ndarray) -> np.ndarray:
@@ -185,7 +211,9 @@ class QueryLoss(PairLoss):
         """What stands for distances under the identity."""
         return (-2 * self.Q[block]) @ self.X.T
 
-    def value_and_gradient(self, L: np.ndarray, of_rows: RowLoss) -> tuple[float, np.ndarray]:
+    def value_and_gradient(
+        self, L: np.ndarray, of_rows: RowLoss
+    ) -> tuple[float, np.ndarray]:
         """The loss of the queries mapped by L, and its gradient by L."""
         queries = self.Q @ L.T.astype(self.X.dtype, copy=False)
 
@@ -193,7 +221,9 @@ class QueryLoss(PairLoss):
             products = (-2 * queries[block]) @ self.X.T
             losses, slopes = of_rows(products, self.states(block), block)
             slopes *= self.weights[block, None]
-            return float(self.weights[block] @ losses), (slopes @ self.X).T @ self.Q[block]
+            return float(self.weights[block] @ losses), (slopes @ self.X).T @ self.Q[
+                block
+            ]
 
         value, gradient = 0.0, np.zeros(L.shape)
         for part in thread_map(of_block, self.blocks, depth=4):
@@ -216,7 +246,9 @@ class Grouped(Minimised):
     ) -> tuple[float, np.ndarray]:
         """The loss under a map, with a row loss for each group, and its gradient."""
         value, gradient = 0.0, np.zeros(L.shape)
-        for share, loss, of_group in zip(self.shares, self.losses, of_rows, strict=True):
+        for share, loss, of_group in zip(
+            self.shares, self.losses, of_rows, strict=True
+        ):
             part = loss.value_and_gradient(L, of_group)
             value += share * part[0]
             gradient += share * part[1]
@@ -226,10 +258,14 @@ class Grouped(Minimised):
 def judged_states(relevance: Relevance) -> scipy.sparse.csr_array:
     """States of the items that rows of judgments name."""
     unjudged = IRRELEVANT if relevance.unjudged == "irrelevant" else LEFT_OUT
-    states = np.where(relevance.grades >= relevance.min_relevant_grade, RELEVANT, IRRELEVANT)
+    states = np.where(
+        relevance.grades >= relevance.min_relevant_grade, RELEVANT, IRRELEVANT
+    )
     states = np.where(np.isnan(relevance.grades), unjudged, states).astype(np.int8)
     shape = (relevance.indptr.size - 1, relevance.n_items)
-    return scipy.sparse.csr_array((states, relevance.items, relevance.indptr), shape=shape)
+    return scipy.sparse.csr_array(
+        (states, relevance.items, relevance.indptr), shape=shape
+    )
 
 
 # ---------------------------------------------------------------------- three losses
@@ -260,7 +296,9 @@ class LargeMargin:
             losses[rows] += (1 - self.push) * near
             losses[rows] += self.push * np.where(active, margins, 0).sum(axis=1)
             slopes[rows] -= self.push * active
-            slopes[rows, target[rows]] += (1 - self.push) + self.push * active.sum(axis=1)
+            slopes[rows, target[rows]] += (1 - self.push) + self.push * active.sum(
+                axis=1
+            )
         return losses, slopes
 
 
@@ -269,7 +307,9 @@ def _nearest_relevant(loss: PairLoss, block: np.ndarray, k: int) -> np.ndarray:
     distances = loss.distances(block, loss.X, loss.Q)
     distances[loss.states(block) != RELEVANT] = np.inf
     order = np.argsort(distances, axis=1, kind="stable")[:, :k]
-    return np.where(np.isfinite(np.take_along_axis(distances, order, axis=1)), order, -1)
+    return np.where(
+        np.isfinite(np.take_along_axis(distances, order, axis=1)), order, -1
+    )
 
 
 def collapse(
@@ -284,7 +324,9 @@ def collapse(
     return (ideal * distances).sum(axis=1) + logarithms, ideal - chances
 
 
-def softmax_neighbours(distances: np.ndarray, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def softmax_neighbours(
+    distances: np.ndarray, states: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """``log sum exp(-distance)`` of each query, and the chance of each item that takes part."""
     chances = np.where(states == LEFT_OUT, -np.inf, -distances)
     highest = chances.max(axis=1, keepdims=True)
@@ -302,21 +344,29 @@ class Listwise:
     """
 
     def __init__(
-        self, relevance: Relevance, temperatures: Sequence[float], gain: str = "exponential",
+        self,
+        relevance: Relevance,
+        temperatures: Sequence[float],
+        gain: str = "exponential",
         log_weights: np.ndarray | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.relevance, self.temperatures = relevance, temperatures
         self.log_weights = log_weights
         kept = relevance.grades >= relevance.min_relevant_grade
         gains = np.where(kept, GAINS[gain](np.where(kept, relevance.grades, 0.0)), 0.0)
         shape = (relevance.indptr.size - 1, relevance.n_items)
-        self._gains = scipy.sparse.csr_array((gains, relevance.items, relevance.indptr), shape)
+        self._gains = scipy.sparse.csr_array(
+            (gains, relevance.items, relevance.indptr), shape
+        )
 
     def __call__(
         self, distances: np.ndarray, states: np.ndarray, block: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         table = self._gains[self.relevance.rows[block]]
-        rows, items = np.repeat(np.arange(block.size), np.diff(table.indptr)), table.indices
+        rows, items = (
+            np.repeat(np.arange(block.size), np.diff(table.indptr)),
+            table.indices,
+        )
         gains = np.where(states[rows, items] == RELEVANT, table.data, 0.0)
         shares = gains / np.bincount(rows, gains, block.size)[rows]
         near = np.bincount(rows, shares * distances[rows, items], block.size)

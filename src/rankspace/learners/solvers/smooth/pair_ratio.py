@@ -20,8 +20,14 @@ from ....relevance.relevance import Relevance
 from ..warp.factors import Points
 from .pair_loss import judged_states
 
-MOST_PARTS, PAIRS = 32, 2**20  # parts that sums are taken in, whatever the number of threads
-BLOCK_BYTES, FEWEST = 2**21, 8  # of distances: more leave the cache, fewer are all overhead
+MOST_PARTS, PAIRS = (
+    32,
+    2**20,
+)  # parts that sums are taken in, whatever the number of threads
+BLOCK_BYTES, FEWEST = (
+    2**21,
+    8,
+)  # of distances: more leave the cache, fewer are all overhead
 TINY = 1e-100  # a sum of exponentials below this has lost digits
 NOTHING = -700.0  # its exponential is 1e-304, found faster than one that is 0
 
@@ -41,7 +47,11 @@ class PairRatio:
     """
 
     def __init__(self, points: Points, relevance: Relevance) -> None:
-        self.query_rows, self.n_items, self.relevance = points.query_rows, points.n_items, relevance
+        self.query_rows, self.n_items, self.relevance = (
+            points.query_rows,
+            points.n_items,
+            relevance,
+        )
         self._judged = judged_states(relevance)
         self._log_pairs = np.log(relevance.n_relevant) + np.log(relevance.n_irrelevant)
         self._size = max(FEWEST, BLOCK_BYTES // (8 * points.n_items))
@@ -56,15 +66,23 @@ class PairRatio:
         queries = np.arange(self.relevance.n_queries) if queries is None else queries
         queries = queries[self.relevance.weights[queries] > 0]
         n_parts = min(
-            MOST_PARTS, -(-queries.size * self.n_items // PAIRS), -(-queries.size // FEWEST)
+            MOST_PARTS,
+            -(-queries.size * self.n_items // PAIRS),
+            -(-queries.size // FEWEST),
         )
         total = current_backend().reduce(self, np.array_split(queries, n_parts), Z)
         shares = np.exp(np.concatenate(total.logs) - total.top) / total.total
         gradient, n = np.zeros_like(Z), self.n_items
         pull = total.pull.T / total.total
         gradient[:n] = 2 * (pull[:, -1:] * Z[:n] - pull[:, :-1])
-        gradient[self.query_rows[queries]] -= 2 * shares[:, None] * np.concatenate(total.directions)
-        mean = total.top + np.log(total.total) - np.log(self.relevance.weights[queries].sum())
+        gradient[self.query_rows[queries]] -= (
+            2 * shares[:, None] * np.concatenate(total.directions)
+        )
+        mean = (
+            total.top
+            + np.log(total.total)
+            - np.log(self.relevance.weights[queries].sum())
+        )
         return float(mean), gradient
 
     def prepare(self, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -102,7 +120,9 @@ class PairRatio:
         near = self._take_relevant(logits, block, NOTHING)
         tau = np.exp(logits, out=logits)
         sums, shifts = tau.sum(axis=1), np.zeros(block.size)
-        if sums.min() < TINY:  # far from everything irrelevant: its exponentials are lost
+        if (
+            sums.min() < TINY
+        ):  # far from everything irrelevant: its exponentials are lost
             far = np.flatnonzero(sums < TINY)
             again = left[far] @ right
             self._take_relevant(again, block[far], -np.inf)
@@ -112,12 +132,20 @@ class PairRatio:
         farthest = near.max(axis=1)
         sigma = np.exp(near - farthest[:, None], out=near)
         sums_near = sigma.sum(axis=1)
-        logs = farthest + np.log(sums_near) + shifts + np.log(sums) - self._log_pairs[block]
+        logs = (
+            farthest
+            + np.log(sums_near)
+            + shifts
+            + np.log(sums)
+            - self._log_pairs[block]
+        )
         sigma *= -(sums / sums_near)[:, None]
         put_relevant(tau, *self._judgments(block), sigma)
         return logs, -sums
 
-    def _take_relevant(self, logits: np.ndarray, block: np.ndarray, rest: float) -> np.ndarray:
+    def _take_relevant(
+        self, logits: np.ndarray, block: np.ndarray, rest: float
+    ) -> np.ndarray:
         """Squared distances of relevant items; ``rest`` replaces their negatives in a block."""
         from ...._engine.kernels.ratio import take_relevant
 
@@ -129,9 +157,12 @@ class PairRatio:
 
     def _judgments(self, block: np.ndarray) -> Judgments:
         return (
-            self.relevance.rows[block], self.relevance.query_items[block], self._judged.indptr,
-            self._judged.indices, self._judged.data,
-        )  # fmt: skip
+            self.relevance.rows[block],
+            self.relevance.query_items[block],
+            self._judged.indptr,
+            self._judged.indices,
+            self._judged.data,
+        )
 
 
 class _Sum:

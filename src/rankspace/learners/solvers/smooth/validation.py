@@ -34,7 +34,9 @@ def folds(X: Any, relevance: Relevance, queries: Any, seed: int) -> list[Split]:
         if not part.size or part.size == n or n_judged >= ENOUGH:
             continue
         held_out = np.sort(part[:ENOUGH])
-        split = hold_out(X, relevance, queries, np.sort(np.setdiff1d(order, part)), held_out)
+        split = hold_out(
+            X, relevance, queries, np.sort(np.setdiff1d(order, part)), held_out
+        )
         taught = split.relevance.trainable
         if taught.any() and split.judged.trainable.any():
             kept = None if split.queries is None else split.queries[taught]
@@ -48,7 +50,9 @@ def ranking_errors(split: Split, components: np.ndarray) -> np.ndarray:
     """Ranking errors of the held-out queries that have one; infinite under a map to zero."""
     if not components.any():
         return np.array([np.inf])
-    items, points = (np.asarray(part @ components.T) for part in (split.X, split.points))
+    items, points = (
+        np.asarray(part @ components.T) for part in (split.X, split.points)
+    )
     report = evaluate(Index(items).blocks(points), split.judged, "ranking-error")
     values = report.values["ranking-error"]
     return values[np.isfinite(values)]
@@ -58,8 +62,12 @@ def try_setting(
     setting: float, splits: list[Split], learn: Callable[[int, float], np.ndarray]
 ) -> Trial:
     """Learn components on each split by its number, and judge them by its held-out queries."""
-    errors = [ranking_errors(split, learn(i, setting)) for i, split in enumerate(splits)]
+    errors = [
+        ranking_errors(split, learn(i, setting)) for i, split in enumerate(splits)
+    ]
     values = np.concatenate(errors)
     if not np.isfinite(values).all():
         return Trial(setting, float("inf"), float("nan"))
-    return Trial(setting, float(values.mean()), float(values.std() / np.sqrt(values.size)))
+    return Trial(
+        setting, float(values.mean()), float(values.std() / np.sqrt(values.size))
+    )

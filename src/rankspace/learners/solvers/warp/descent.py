@@ -84,7 +84,11 @@ class Descent:
     def _run(self, progress: Progress, n_triplets: int) -> Statistics:
         options, crew = self.options, LazyPool()
         way = choose_way(
-            self.points, progress.F.shape[1], options.batch_size, progress.draws, options.max_memory
+            self.points,
+            progress.F.shape[1],
+            options.batch_size,
+            progress.draws,
+            options.max_memory,
         )
         try:
             space = self._space(progress, way, crew)
@@ -95,24 +99,36 @@ class Descent:
         tally.way = way
         return tally
 
-    def _space(self, progress: Progress, way: str, crew: LazyPool) -> AllItems | DrawnItems:
+    def _space(
+        self, progress: Progress, way: str, crew: LazyPool
+    ) -> AllItems | DrawnItems:
         points, F, start = self.points, progress.F, progress.start
         if way == "gram":
             if self._table is None:
                 self._table = ProductTable.of(points, start)
-            return AllItems(points, GramFactor(points, F, start, self._table, crew), crew)
+            return AllItems(
+                points, GramFactor(points, F, start, self._table, crew), crew
+            )
         if points.is_sparse:
             return DrawnItems(points, ScaledFactor(points, F, start))
         factor = DenseFactor(points, F, start)
-        return AllItems(points, factor, crew) if way == "all" else DrawnItems(points, factor)
+        return (
+            AllItems(points, factor, crew)
+            if way == "all"
+            else DrawnItems(points, factor)
+        )
 
-    def _go(self, progress: Progress, space: AllItems | DrawnItems, n_triplets: int) -> Statistics:
+    def _go(
+        self, progress: Progress, space: AllItems | DrawnItems, n_triplets: int
+    ) -> Statistics:
         tally, size = Statistics(), self.options.batch_size
         start_norm = float(np.linalg.norm(progress.start.T @ progress.start))
         n_batches = -(-n_triplets // size)
         for _ in range(n_batches):
             batch = space.draw(self.sampling, progress.n_triplets, size)
-            weights = self.sampling.violator_weights(batch.queries, batch.neg, batch.draws)
+            weights = self.sampling.violator_weights(
+                batch.queries, batch.neg, batch.draws
+            )
             tally.length = self._step(progress, space, batch, weights, start_norm)
             progress.n_triplets += size
             tally.draws += int(batch.draws.sum())
@@ -122,12 +138,18 @@ class Descent:
         return tally
 
     def _step(
-        self, progress: Progress, space: AllItems | DrawnItems, batch: Triplets,
-        weights: np.ndarray, start_norm: float,
-    ) -> float:  # fmt: skip
+        self,
+        progress: Progress,
+        space: AllItems | DrawnItems,
+        batch: Triplets,
+        weights: np.ndarray,
+        start_norm: float,
+    ) -> float:
         left, right, c = self._gradient(batch, weights)
         gram, cross = space.factor.gram, space.factor.cross
-        differences = (space.rows(left) - space.rows(right)).astype(np.float64, copy=False)
+        differences = (space.rows(left) - space.rows(right)).astype(
+            np.float64, copy=False
+        )
         A = relative_change(gram, differences.T, DAMPING)
         S = c[:, None] * A.T
         inside, own = A @ S, self._own_gradient(progress, len(A))
@@ -180,7 +202,9 @@ def step_length(progress: Progress, start_norm: float, change: float) -> float:
     return float(min(length, MOST_CHANGE / max(change, 1e-300)))
 
 
-def squared_norm(G: np.ndarray, Q: np.ndarray, own: np.ndarray, pulled: np.ndarray) -> float:
+def squared_norm(
+    G: np.ndarray, Q: np.ndarray, own: np.ndarray, pulled: np.ndarray
+) -> float:
     """Squared norm of the gradient ``V C V' + F D F'`` projected on the tangent space.
 
     That is ``2 |Z P|^2 - |P Z P|^2`` with P the projection on the range of F, where

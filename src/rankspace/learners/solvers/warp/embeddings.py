@@ -46,7 +46,9 @@ def _begin(sampling: Sampling, first: int, size: int) -> Triplets:
 class AllItems:
     """All points embedded at all times, anew or by their inner products."""
 
-    def __init__(self, points: Points, factor: DenseFactor | GramFactor, crew: LazyPool) -> None:
+    def __init__(
+        self, points: Points, factor: DenseFactor | GramFactor, crew: LazyPool
+    ) -> None:
         self.points, self.factor, self.crew = points, factor, crew
         self._embed()
 
@@ -55,12 +57,16 @@ class AllItems:
             self.embedded = self.factor.embedded
             return
         F = self.factor.matrix
-        self.embedded = np.empty((self.points.n, F.shape[1]), dtype=self.points.matrix.dtype)
+        self.embedded = np.empty(
+            (self.points.n, F.shape[1]), dtype=self.points.matrix.dtype
+        )
 
         def work(part: slice) -> None:
             self.embedded[part] = self.points.embed(F, part)
 
-        self.crew.each(work, self.points.blocks, 2.0 * self.points.matrix.size * F.shape[1])
+        self.crew.each(
+            work, self.points.blocks, 2.0 * self.points.matrix.size * F.shape[1]
+        )
 
     def rows(self, rows: np.ndarray) -> np.ndarray:
         """Embedded points."""
@@ -74,17 +80,33 @@ class AllItems:
         queries = self.embedded[self.points.query_rows[batch.queries]]
         items, limits = self.embedded[: self.points.n_items], np.empty(size)
         draw_some(
-            sampling.seed, first, batch.queries, queries, batch.pos, items, sampling.negatives,
-            sampling.most_draws, limits, batch.neg, batch.draws,
-        )  # fmt: skip
+            sampling.seed,
+            first,
+            batch.queries,
+            queries,
+            batch.pos,
+            items,
+            sampling.negatives,
+            sampling.most_draws,
+            limits,
+            batch.neg,
+            batch.draws,
+        )
         more = sampling.most_draws[batch.queries] > batch.draws
-        self._look_through(sampling, first, batch, queries, limits, (batch.neg < 0) & more)
+        self._look_through(
+            sampling, first, batch, queries, limits, (batch.neg < 0) & more
+        )
         return batch
 
     def _look_through(
-        self, sampling: Sampling, first: int, batch: Triplets, queries: np.ndarray,
-        limits: np.ndarray, waiting: np.ndarray,
-    ) -> None:  # fmt: skip
+        self,
+        sampling: Sampling,
+        first: int,
+        batch: Triplets,
+        queries: np.ndarray,
+        limits: np.ndarray,
+        waiting: np.ndarray,
+    ) -> None:
         """Draw on where a few draws were in vain, with the distances of all items at hand."""
         from ...._engine.kernels.warp import draw_on
 
@@ -97,9 +119,18 @@ class AllItems:
         def work(part: np.ndarray) -> None:
             products = (-2 * queries[part]) @ items.T
             draw_on(
-                sampling.seed, first, part, batch.queries, products, squares, limits,
-                sampling.negatives, sampling.most_draws, batch.neg, batch.draws,
-            )  # fmt: skip
+                sampling.seed,
+                first,
+                part,
+                batch.queries,
+                products,
+                squares,
+                limits,
+                sampling.negatives,
+                sampling.most_draws,
+                batch.neg,
+                batch.draws,
+            )
 
         width = max(1, min(MOST_TOGETHER, DISTANCES // len(items)))
         parts = [triplets[i : i + width] for i in range(0, triplets.size, width)]
@@ -133,12 +164,25 @@ class DrawnItems:
         while waiting.size:
             candidates = np.empty((waiting.size, width), dtype=np.int64)
             draw_candidates(
-                sampling.seed, first, start, waiting, batch.queries, sampling.negatives,
-                sampling.most_draws, candidates,
-            )  # fmt: skip
+                sampling.seed,
+                first,
+                start,
+                waiting,
+                batch.queries,
+                sampling.negatives,
+                sampling.most_draws,
+                candidates,
+            )
             embedded = self.rows(np.maximum(candidates, 0).ravel())
             scan_candidates(
-                start, waiting, queries, limits, candidates, embedded, batch.neg, batch.draws
+                start,
+                waiting,
+                queries,
+                limits,
+                candidates,
+                embedded,
+                batch.neg,
+                batch.draws,
             )
             start += width
             width = min(2 * width, MOST_WIDTH)
@@ -151,7 +195,9 @@ class DrawnItems:
         self.factor.move(inner, tail)
 
 
-def choose_way(points: Points, m: int, batch: int, draws: float, max_memory: int) -> str:
+def choose_way(
+    points: Points, m: int, batch: int, draws: float, max_memory: int
+) -> str:
     """The cheapest way by flops: "drawn", "all" or "gram" (only if N^2 numbers fit the memory).
 
     A factor of nearly full rank soon loses directions, and only the factor itself can follow that.
@@ -161,8 +207,13 @@ def choose_way(points: Points, m: int, batch: int, draws: float, max_memory: int
         row = SPARSE_COST * points.matrix.nnz / n
         flops = {"drawn": batch * (2 + draws) * (row + m) * m}
     else:
-        follow = d * m * (2 * batch + 5 * m)  # of the factor, its Gram matrix and its step
-        flops = {"drawn": batch * (2 + draws) * d * m + follow, "all": n * d * m + follow}
+        follow = (
+            d * m * (2 * batch + 5 * m)
+        )  # of the factor, its Gram matrix and its step
+        flops = {
+            "drawn": batch * (2 + draws) * d * m + follow,
+            "all": n * d * m + follow,
+        }
     fits = n * n * points.matrix.dtype.itemsize <= max_memory * 2**20
     if fits and 2 * m <= d:
         flops["gram"] = n * m * (2 * batch + m)

@@ -78,7 +78,9 @@ class DenseFactor:
     def pull(self, left: np.ndarray, right: np.ndarray, S: np.ndarray) -> np.ndarray:
         """``(V S)'(V S)``."""
         V = self.points.differences(left, right)
-        self._pulled = (V.T @ S.astype(V.dtype, copy=False)).astype(np.float64, copy=False)
+        self._pulled = (V.T @ S.astype(V.dtype, copy=False)).astype(
+            np.float64, copy=False
+        )
         return self._pulled.T @ self._pulled
 
     def move(self, inner: np.ndarray, tail: np.ndarray) -> None:
@@ -154,7 +156,9 @@ class ScaledFactor:
     def _add(self, change: np.ndarray) -> None:
         from ...._engine.kernels.factors import add_sparse_product
 
-        add_sparse_product(self._V.indptr, self._V.indices, self._V.data, change, self.base)
+        add_sparse_product(
+            self._V.indptr, self._V.indices, self._V.data, change, self.base
+        )
 
 
 class ProductTable(NamedTuple):
@@ -181,7 +185,12 @@ class GramFactor(ScaledFactor):
     """
 
     def __init__(
-        self, points: Points, F: np.ndarray, start: np.ndarray, table: ProductTable, crew: LazyPool
+        self,
+        points: Points,
+        F: np.ndarray,
+        start: np.ndarray,
+        table: ProductTable,
+        crew: LazyPool,
     ) -> None:
         super().__init__(points, F, start)
         self.products, self._started, self.crew = table.products, table.started, crew

@@ -21,7 +21,9 @@ DAMPING = 1e-9
 MOST_DAMPING = 0.1
 
 
-def relative_change(gram: np.ndarray, cross: np.ndarray, damping: float = 0.0) -> np.ndarray:
+def relative_change(
+    gram: np.ndarray, cross: np.ndarray, damping: float = 0.0
+) -> np.ndarray:
     """``A = F^+ V`` from ``F'F`` and ``F'V``; damping is raised where rounding defeats it."""
     scale = np.trace(gram) / len(gram)
     while damping < MOST_DAMPING:

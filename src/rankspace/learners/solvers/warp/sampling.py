@@ -10,7 +10,9 @@ import numpy as np
 
 from ....relevance.relevance import Relevance
 
-MOST_LISTED = 2**23  # entries of a table of irrelevant items; above, they are found by bisection
+MOST_LISTED = (
+    2**23
+)  # entries of a table of irrelevant items; above, they are found by bisection
 WEIGHTS = ("reciprocal", "reciprocal@k", "uniform", "precision@k", "ndcg")
 
 
@@ -69,12 +71,18 @@ class Sampling:
 
     def queries(self, first: int, size: int) -> np.ndarray:
         """The queries of triplets ``first``, ``first + 1``, ...: one permutation after another."""
-        epochs = range(first // self.n_queries, (first + size - 1) // self.n_queries + 1)
-        order = np.concatenate([_order(self.seed, epoch, self.n_queries) for epoch in epochs])
+        epochs = range(
+            first // self.n_queries, (first + size - 1) // self.n_queries + 1
+        )
+        order = np.concatenate(
+            [_order(self.seed, epoch, self.n_queries) for epoch in epochs]
+        )
         start = first - epochs[0] * self.n_queries
         return order[start : start + size]
 
-    def violator_weights(self, queries: np.ndarray, neg: np.ndarray, draws: np.ndarray) -> Any:
+    def violator_weights(
+        self, queries: np.ndarray, neg: np.ndarray, draws: np.ndarray
+    ) -> Any:
         """``L(rank) / L(n)`` for the rank that the number of draws lets expect; 0 without one."""
         n = self.n_negatives[queries]
         expected = self.levels[n // draws] / self.levels[n]
@@ -120,9 +128,11 @@ def negative_table(relevance: Relevance) -> tuple[Any, ...]:
     outside = relevance.unlisted_is_irrelevant
     kept = relevance.grades >= relevance.min_relevant_grade
     if not outside:
-        kept = ~kept if relevance.unjudged == "irrelevant" else relevance.grades < (
-            relevance.min_relevant_grade
-        )  # fmt: skip
+        kept = (
+            ~kept
+            if relevance.unjudged == "irrelevant"
+            else relevance.grades < (relevance.min_relevant_grade)
+        )
     indptr, own = _compress(relevance, kept)
     items = relevance.items[kept]
     is_candidate = (own < 0) & (relevance.query_items >= 0) if outside else own >= 0
@@ -133,7 +143,9 @@ def negative_table(relevance: Relevance) -> tuple[Any, ...]:
     return relevance.rows, indptr, items, relevance.n_irrelevant, own_item, outside
 
 
-def _complement(indptr: np.ndarray, items: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+def _complement(
+    indptr: np.ndarray, items: np.ndarray, n: int
+) -> tuple[np.ndarray, np.ndarray]:
     """All items that a row lacks, for each row."""
     lacking = np.ones((indptr.size - 1, n), dtype=bool)
     lacking[np.repeat(np.arange(indptr.size - 1), np.diff(indptr)), items] = False
@@ -179,4 +191,6 @@ def _squares(X: Any) -> np.ndarray:
 
 def _column(values: Any) -> np.ndarray:
     """A dense or sparse column as a vector."""
-    return np.asarray(values.toarray() if hasattr(values, "toarray") else values).ravel()
+    return np.asarray(
+        values.toarray() if hasattr(values, "toarray") else values
+    ).ravel()

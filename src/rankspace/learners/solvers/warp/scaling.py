@@ -39,7 +39,8 @@ class Scaling(NamedTuple):
         if self.mean is None:
             scaled = scipy.sparse.csr_array(points)
             return scipy.sparse.csr_array(
-                (self._rounded(scaled.data), scaled.indices, scaled.indptr), scaled.shape
+                (self._rounded(scaled.data), scaled.indices, scaled.indptr),
+                scaled.shape,
             )
         if scipy.sparse.issparse(points):
             points = points.toarray()
@@ -57,7 +58,9 @@ def _checked(scale: float) -> float:
     return float(scale)
 
 
-def scaled_points(X: Any, relevance: Relevance, queries: Any, scaling: Scaling) -> Points:
+def scaled_points(
+    X: Any, relevance: Relevance, queries: Any, scaling: Scaling
+) -> Points:
     """Items and queries, scaled, in one matrix."""
     items = scaling.apply(X)
     n = items.shape[0]

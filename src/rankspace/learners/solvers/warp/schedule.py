@@ -23,7 +23,10 @@ from ....search.index import Index
 from .descent import Descent, Progress, Statistics
 
 SHORTER, MOST_CUTS = 4.0, 3  # steps are shortened by this factor, so often
-STRETCHES = (320, 5000)  # triplets between two choices of the way to embed, at first and at most
+STRETCHES = (
+    320,
+    5000,
+)  # triplets between two choices of the way to embed, at first and at most
 ARRAYS = ("F", "start", "best")
 
 
@@ -67,7 +70,9 @@ class Run:
         """Write a checkpoint, whole or not at all."""
         from safetensors.numpy import save
 
-        numbers = {name: value for name, value in asdict(self).items() if name not in ARRAYS}
+        numbers = {
+            name: value for name, value in asdict(self).items() if name not in ARRAYS
+        }
         progress = numbers.pop("progress")
         numbers.update({name: v for name, v in progress.items() if name not in ARRAYS})
         arrays = {"F": self.progress.F, "start": self.progress.start, "best": self.best}
@@ -88,7 +93,9 @@ class Run:
                 header = stored.metadata() or {}
                 arrays = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
         except SafetensorError as error:
-            raise ValueError(f"{path} is no checkpoint ({error}). Delete it.") from error
+            raise ValueError(
+                f"{path} is no checkpoint ({error}). Delete it."
+            ) from error
         if header.get("fingerprint") != fingerprint:
             raise ValueError(
                 f"checkpoint={path} must be of the same data and parameters: it is of others. "
@@ -112,7 +119,9 @@ class Watch:
 
     def score(self, F: np.ndarray) -> float:
         """The measure, or minus it where smaller is better."""
-        items, points = (p @ F.astype(p.dtype, copy=False) for p in (self.items, self.points))
+        items, points = (
+            p @ F.astype(p.dtype, copy=False) for p in (self.items, self.points)
+        )
         report = evaluate(Index(items).blocks(points), self.judged, self.measure)
         sign = -1.0 if report.smaller_is_better else 1.0
         return sign * report.means[self.measure]
@@ -137,12 +146,16 @@ def descend(
         else:
             run.judge(score, schedule.patience)
         run.history.append(row)
-        run.done = run.n_cuts > MOST_CUTS or run.progress.n_triplets >= schedule.n_triplets
+        run.done = (
+            run.n_cuts > MOST_CUTS or run.progress.n_triplets >= schedule.n_triplets
+        )
         run.done = at_check(run) or run.done
     return run
 
 
-def _until_check(progress: Progress, descent: Descent, schedule: Schedule) -> Statistics:
+def _until_check(
+    progress: Progress, descent: Descent, schedule: Schedule
+) -> Statistics:
     """Run to the next multiple of ``check_every``, or to the end."""
     done = progress.n_triplets
     stop = (done // schedule.check_every + 1) * schedule.check_every
@@ -150,12 +163,16 @@ def _until_check(progress: Progress, descent: Descent, schedule: Schedule) -> St
     total = Statistics()
     while progress.n_triplets < stop:
         shortest, longest = STRETCHES
-        stretch = min(max(progress.n_triplets, shortest), longest, stop - progress.n_triplets)
+        stretch = min(
+            max(progress.n_triplets, shortest), longest, stop - progress.n_triplets
+        )
         total = total.add(descent.run(progress, stretch))
     return total
 
 
-def _row(run: Run, tally: Statistics, before: int, score: float, seconds: float) -> dict[str, Any]:
+def _row(
+    run: Run, tally: Statistics, before: int, score: float, seconds: float
+) -> dict[str, Any]:
     n = run.progress.n_triplets - before
     return {
         "n_triplets": run.progress.n_triplets,

@@ -33,7 +33,9 @@ class ShardStep:
     def __init__(self, descents: list[Descent]) -> None:
         self.descents = descents
 
-    def map_block(self, shard: int, state: tuple[dict[str, Any], int]) -> tuple[Any, ...]:
+    def map_block(
+        self, shard: int, state: tuple[dict[str, Any], int]
+    ) -> tuple[Any, ...]:
         """The factor it reaches, turned, and what it has seen."""
         fields, n_triplets = state
         progress = Progress(**fields)
@@ -51,7 +53,12 @@ class ShardedDescent:
 
     @classmethod
     def of(
-        cls, points: Points, relevance: Relevance, n_shards: int, options: Options, law: Any
+        cls,
+        points: Points,
+        relevance: Relevance,
+        n_shards: int,
+        options: Options,
+        law: Any,
     ) -> ShardedDescent:
         """Deal queries out to shards in turn; ``law`` are weights, gamma and seed of triplets."""
         weights, gamma, seed = law

@@ -38,7 +38,9 @@ def given_start(init: Any, m: int, d: int) -> np.ndarray:
             f"{components.shape}."
         )
     if not np.isfinite(components).all() or np.linalg.matrix_rank(components) < m:
-        raise ValueError(f"init must be finite and of rank {m}: its rows are dependent.")
+        raise ValueError(
+            f"init must be finite and of rank {m}: its rows are dependent."
+        )
     return components
 
 
