@@ -12,6 +12,7 @@ from sklearn.utils import check_scalar
 from ..metrics.embedding import BilinearMetric, LinearMetric
 from ..relevance.relevance import Relevance
 from .base import BaseRanker
+from .linear import LinearRanker
 from .solvers.cutting_plane.admm import VectorProblem
 from .solvers.cutting_plane.ranking_loss import LinearRankingLoss
 from .solvers.cutting_plane.solver import cutting_plane
@@ -19,7 +20,7 @@ from .solvers.scaling import Scaled, scale_data
 from .solvers.smooth.pair_loss import LargeMargin, PairLoss, RowLoss, collapse
 
 
-class Euclidean(BaseRanker):
+class Euclidean(LinearRanker):
     """Plain Euclidean distance: the metric before any learning.
 
     Fitting costs O(n_features^2) time and memory, for the identity matrix.
@@ -46,7 +47,7 @@ class Euclidean(BaseRanker):
         return LinearMetric.identity(X.shape[1])
 
 
-class _PairLearner(BaseRanker):
+class _PairLearner(LinearRanker):
     """Learners of a square map by a loss of squared distances."""
 
     tol: float
@@ -261,8 +262,6 @@ class SVMMAP(BaseRanker):
     >>> bool(model.coef_[0] > abs(model.coef_[1:]).max())
     True
     """
-
-    _metric_type = BilinearMetric
 
     def __init__(
         self,

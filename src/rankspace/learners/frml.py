@@ -17,7 +17,8 @@ from ..evaluation.measures import parse_measure
 from ..metrics.embedding import LinearMetric
 from ..relevance.relevance import Relevance
 from ..relevance.splits import Split, hold_out, split_queries
-from .base import BaseRanker, logger
+from .base import logger
+from .linear import LinearRanker
 from .solvers.warp.descent import Descent, Options, Progress
 from .solvers.warp.factors import Points
 from .solvers.warp.sampling import (
@@ -36,7 +37,7 @@ USUAL_COMPONENTS = 30
 UNHASHED = ("callback", "checkpoint", "init", "random_state")
 
 
-class FRML(BaseRanker):
+class FRML(LinearRanker):
     """Fixed-rank metric learning to rank by stochastic descent.
 
     Draws triplets of a query, a relevant item and an irrelevant one that is too near (WARP), weighs

@@ -146,7 +146,6 @@ class LGMML(BaseRanker):
     True
     """
 
-    _metric_type = LocalMetric
     _accepts_lists = True
     _accepts_nan = True
     __metadata_request__predict: ClassVar = {"qid": True}
@@ -376,7 +375,7 @@ class LGMML(BaseRanker):
         X = validate_data(
             self, X, reset=False, dtype=FLOATS, ensure_all_finite="allow-nan"
         )
-        return self.metric_.scores(X, qid)  # type: ignore[union-attr]
+        return self.metric_.scores(X, qid)
 
     def rank(
         self, Q: Any = None, X: Any = None, k: int | None = None, *, qid: Any = None
@@ -399,7 +398,7 @@ class LGMML(BaseRanker):
         Ranking
         """
         check_is_fitted(self)
-        if not self.metric_.has_anchors:  # type: ignore[union-attr]
+        if not self.metric_.has_anchors:
             return self.metric_.rank(Q, X, k)
         if Q is not None or X is None or qid is None:
             raise ValueError(
@@ -410,7 +409,7 @@ class LGMML(BaseRanker):
         return ranking if k is None else ranking.top(k)
 
     def _score_lists(self, X: np.ndarray, lists: np.ndarray) -> np.ndarray:
-        return self.metric_.scores(X, lists)  # type: ignore[union-attr]
+        return self.metric_.scores(X, lists)
 
     def _searchable(self, X: Any, Q: Any) -> tuple[Any, Any]:
         return LocalIndex(X, self.metric_), Q

@@ -17,7 +17,8 @@ from .._engine.text import PathLike
 from ..evaluation.measures import parse_measure
 from ..metrics.embedding import LinearMetric
 from ..relevance.relevance import Relevance
-from .base import BaseRanker, logger
+from .base import logger
+from .linear import LinearRanker
 from .solvers.cutting_plane.admm import Frobenius, PlaneProblem, Trace
 from .solvers.cutting_plane.checkpoint import Checkpoint, digest
 from .solvers.cutting_plane.cones import DiagonalCone, PSDCone
@@ -37,7 +38,7 @@ UNHASHED = (
 )
 
 
-class MLR(BaseRanker):
+class MLR(LinearRanker):
     """Metric learning to rank by a structural SVM over rankings.
 
     Learns the positive semi-definite matrix W that minimises ``tr(W) + C xi``, where xi is the mean

@@ -12,7 +12,7 @@ from ..metrics.embedding import LinearMetric
 from ..relevance.relevance import Relevance
 from ..relevance.splits import hold_out, split_queries
 from ..search.index import Index
-from .base import BaseRanker
+from .linear import LinearRanker
 from .mlr import MLR
 from .solvers.cutting_plane.admm import PlaneProblem
 from .solvers.cutting_plane.cones import PSDCone
@@ -21,7 +21,7 @@ from .solvers.cutting_plane.solver import cutting_plane
 from .solvers.scaling import scale_data
 
 
-class MLRCV(BaseRanker):
+class MLRCV(LinearRanker):
     """MLR whose C is chosen by a measure on held-out queries, along one warm-started path.
 
     A part of the queries is held out; rows that are held-out queries are no items either while the

@@ -12,6 +12,7 @@ from .._engine.parallel.threads import single_threaded_blas
 from ..metrics.embedding import BilinearMetric, LinearMetric
 from ..relevance.relevance import Relevance
 from .base import BaseRanker
+from .linear import LinearRanker
 from .solvers.log_det import LogDetProjections
 from .solvers.warp.descent import Progress, distance, squared_norm, step_length
 from .solvers.warp.factors import DenseFactor, Points
@@ -94,8 +95,6 @@ class OASIS(BaseRanker):
     True
     """
 
-    _metric_type = BilinearMetric
-
     def __init__(
         self, C: float = 0.1, *, n_triplets: int = 100_000, random_state: Any = None
     ) -> None:
@@ -166,8 +165,6 @@ class LORETA(BaseRanker):
     >>> bool(model.score(scale(X), y) > 0.85)
     True
     """
-
-    _metric_type = BilinearMetric
 
     def __init__(
         self,
@@ -245,7 +242,7 @@ def move_against(progress: Progress, V: np.ndarray, c: np.ndarray) -> None:
     progress.F = factor.matrix
 
 
-class ITML(BaseRanker):
+class ITML(LinearRanker):
     """Information-theoretic metric learning.
 
     Finds the matrix nearest to the identity by LogDet divergence under which relevant pairs are
