@@ -291,7 +291,7 @@ def test_tasks_are_named_by_what_they_do(data, client, monkeypatch):
 
     monkeypatch.setattr(client, "submit", listen)
     components("mlr", *data, client)
-    assert {"RankingLoss_tuple", "RankingLoss_Columns"} <= names
+    assert {"RankingLoss_tuple", "WeightedGram_ndarray"} <= names
 
 
 def test_workers_in_this_process_give_its_threads_back(data):

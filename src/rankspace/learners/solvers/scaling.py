@@ -109,6 +109,13 @@ def streams(X: Any, max_memory: int) -> bool:
     return X.X.nbytes > max_memory * 2**20 and mapped_file(X.X[:1]) is not None
 
 
+def run_of_rows(X: Any, part: slice) -> Any:
+    """A run of rows, scaled or to be scaled when they are read."""
+    if isinstance(X, np.ndarray):
+        return X[part]
+    return ScaledRows(X.X[part], X.mean, X.scale)
+
+
 def row_slices(n: int) -> list[slice]:
     """All rows, in blocks of a fixed size."""
     return [slice(start, min(start + BLOCK, n)) for start in range(0, n, BLOCK)]
