@@ -2,7 +2,7 @@
 
 Ten Gaussian classes; the descent is timed after a first stretch has made violators rare. "Over
 products" is its time over that of the matrix products of its steps alone, on the same shapes in the
-same way of embedding: what embeds points and moves the metric, and the distances of all items for
+same strategy of embedding: what embeds points and moves the metric, and the distances of all items for
 triplets that drew a sixty-fourth of them in vain. "Draws" is how many irrelevant items a triplet
 needed. The last column holds it against the plain NumPy twin of the tests (draws one at a time,
 tall matrices), from the same state in the same run.
@@ -21,8 +21,8 @@ from _table import best_seconds, publish
 
 from rankspace import Relevance
 from rankspace._engine.parallel.threads import LazyPool, single_threaded_blas
+from rankspace.learners.solvers.points import Points
 from rankspace.learners.solvers.warp.descent import Descent, Options, Progress
-from rankspace.learners.solvers.warp.factors import Points
 from rankspace.learners.solvers.warp.sampling import sampling_of
 from rankspace.learners.solvers.warp.starts import start_factor
 
@@ -42,7 +42,7 @@ def problem(n: int, d: int) -> tuple[np.ndarray, Relevance]:
 
 
 def product_seconds(
-    way: str, n: int, d: int, m: int, draws: float, looked: float
+    strategy: str, n: int, d: int, m: int, draws: float, looked: float
 ) -> float:
     """The matrix products of one step: embedding, pulling, moving and looking through items."""
     rng = np.random.default_rng(0)
@@ -54,14 +54,14 @@ def product_seconds(
     )
     outer, points = (
         rng.normal(size=(r, m)),
-        rng.normal(size=(n if way == "all" else drawn, d)),
+        rng.normal(size=(n if strategy == "all" else drawn, d)),
     )
     items, by_points = rng.normal(size=(n, m)), rng.normal(size=(r, n))
     queries = rng.normal(size=(round(looked * BATCH), m))
 
     def step() -> None:
         queries @ items.T
-        if way == "gram":
+        if strategy == "gram":
             items @ small
             by_points.T @ outer
             return
@@ -95,11 +95,11 @@ def row(n: int, d: int, m: int, gamma: float, twin: bool = False) -> list[Any]:
     seconds = best_seconds(descend, 7) / TIMED
     tally = last[1]
     draws = tally.draws / TIMED
-    space = descent._space(progress, tally.way, LazyPool())
+    space = descent._space(progress, tally.strategy, LazyPool())
     looked = float(
         np.mean(space.draw(sampling, progress.n_triplets, TIMED).draws > n // 64)
     )
-    products = product_seconds(tally.way, n, d, m, draws, looked) / BATCH
+    products = product_seconds(tally.strategy, n, d, m, draws, looked) / BATCH
     faster = twin_seconds(X, relevance, progress, gamma) / seconds if twin else ""
     over = seconds / products
     return [
@@ -107,7 +107,7 @@ def row(n: int, d: int, m: int, gamma: float, twin: bool = False) -> list[Any]:
         d,
         m,
         gamma,
-        tally.way,
+        tally.strategy,
         draws,
         1 / seconds,
         1e6 * seconds,
@@ -135,7 +135,7 @@ def main() -> None:
     rows += [row(2000, 1000, m, 1) for m in (10, 20, 60, 120)]
     rows += [row(50_000, 100, 30, gamma) for gamma in (1, 10, 25)]
     header = [
-        "n", "d", "m", "gamma", "way", "draws", "triplets/s", "us a triplet", "over products",
+        "n", "d", "m", "gamma", "strategy", "draws", "triplets/s", "us a triplet", "over products",
         "share of products", "times the twin",
     ]  # fmt: skip
     publish("FRML: triplets a second", header, rows)

@@ -66,11 +66,11 @@ def main() -> None:
             learned,
             seconds,
             model.n_iter_,
-            model.history_[-1]["way"],
+            model.history_[-1]["strategy"],
             after,
         ],
     ]
-    header = ["vectors", "MAP", "seconds to learn", "triplets", "way", "peak GiB"]
+    header = ["vectors", "MAP", "seconds to learn", "triplets", "strategy", "peak GiB"]
     publish(f"FRML on {X.shape[0]:,} x {X.shape[1]:,} sparse vectors", header, rows)
 
 

@@ -17,6 +17,7 @@ from ..relevance.relevance import Relevance
 from ..relevance.splits import Split
 from .base import logger
 from .linear import LinearRanker
+from .solvers.points import Scaling, scaled_points
 from .solvers.smooth.components import (
     Descent,
     Loss,
@@ -28,7 +29,6 @@ from .solvers.smooth.components import (
 )
 from .solvers.smooth.minibatch import descend_in_batches, some_queries
 from .solvers.smooth.validation import Trial, folds, try_setting
-from .solvers.warp.scaling import Scaling, scaled_points
 from .solvers.warp.starts import given_start
 
 STARTS = ("lda", "pca", "random")

@@ -1,4 +1,4 @@
-"""One scale for all data, so that weights and steps mean the same on any."""
+"""Scaling of data by one number, so that C, reg and steps mean the same on any data."""
 
 from __future__ import annotations
 
@@ -173,5 +173,12 @@ def moments(X: np.ndarray) -> tuple[np.ndarray, float]:
     shift = total / len(X)
     variance = squares / len(X) - float(shift @ shift)
     if not variance > 1e-24 * (squares / len(X) + float(centre @ centre)):
+        variance = 0.0
+    return centre + shift, check_scale(np.sqrt(2 * variance))
+
+
+def check_scale(scale: float) -> float:
+    """Raise unless the rows of ``X`` differ, so that there is something to divide by."""
+    if not scale > 0:
         raise ValueError("X must have rows that differ: all are equal.")
-    return centre + shift, float(np.sqrt(2 * variance))
+    return float(scale)

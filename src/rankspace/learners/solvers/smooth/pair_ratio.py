@@ -17,7 +17,7 @@ import numpy as np
 
 from ...._engine.parallel import current_backend
 from ....relevance.relevance import Relevance
-from ..warp.factors import Points
+from ..points import Points
 from .pair_loss import judged_states
 
 MOST_PARTS, PAIRS = (
