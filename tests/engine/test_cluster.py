@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import rankspace
 from rankspace import FRML, GMML, LGMML, MLR, PARCA, Relevance, RobustMLR
 from rankspace._engine.parallel import (
+    Step,
     Threads,
     Tree,
     current_backend,
@@ -139,12 +140,12 @@ def test_sum_of_nothing_is_refused():
 
 
 def test_threads_give_results_in_order():
-    class Step:
+    class Add(Step):
         def map_block(self, block, state):
             return block + state
 
-    assert list(Threads(3).map(Step(), range(40), 1)) == list(range(1, 41))
-    assert list(Threads(3).map(Step(), range(9), 1, max_in_flight=2)) == list(
+    assert list(Threads(3).map(Add(), range(40), 1)) == list(range(1, 41))
+    assert list(Threads(3).map(Add(), range(9), 1, max_in_flight=2)) == list(
         range(1, 10)
     )
 
@@ -171,11 +172,11 @@ def test_on_says_what_it_takes():
 
 def test_no_scheduler_at_the_address(monkeypatch):
     monkeypatch.setattr("rankspace._engine.parallel.dask.CONNECTING", 0.5)
-    with pytest.raises(ConnectionError, match="no Dask scheduler answers"):
+    with pytest.raises(ConnectionError, match="no Dask scheduler responds"):
         rankspace.use_backend("tcp://127.0.0.1:9").__enter__()
 
 
-# ---------------------------------------------------------------------- parcels
+# ---------------------------------------------------------------------- payloads
 
 
 def test_mapped_arrays_travel_as_the_name_of_their_file(tmp_path, rng):
@@ -398,7 +399,7 @@ def test_a_scheduler_that_goes_away_leaves_a_checkpoint(
     with distributed.Client(scheduler_file=str(where), timeout=2) as client:
         client.wait_for_workers(1)
         gone = pytest.raises(
-            ConnectionError, match=r"scheduler .* gone.*rounds\.safetensors"
+            ConnectionError, match=r"scheduler .* lost.*rounds\.safetensors"
         )
         with AfterRound(4, scheduler.kill), rankspace.use_backend(client), gone:
             model.fit(X, y)

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from rankspace._engine.vector_files import SUFFIXES, read_names
-from rankspace._engine.vectors import VectorBlocks, read_vectors
+from rankspace._engine.vectors import SUFFIXES, VectorBlocks, read_names, read_vectors
 from rankspace.cli.main import main
 from vector_writers import write_table, write_vectors
 
@@ -62,12 +61,12 @@ def test_a_table_of_numbers_is_a_matrix(tmp_path):
         (
             "x.parquet",
             {"v": [[1.0], [1.0, 2.0]]},
-            "vectors of one width: got widths 1, 2",
+            "vectors of the same width: got widths 1, 2",
         ),
         (
             "x.parquet",
             {"v": [[1.0], None]},
-            "vectors of one width: got widths 1, missing",
+            "vectors of the same width: got widths 1, missing",
         ),
         (
             "x.parquet",

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from ...._engine.parallel import current_backend
+from ...._engine.parallel import Step, current_backend
 from ...._engine.parallel.threads import thread_map
 from ....evaluation.measures import parse_measure
 from ....relevance.relevance import Relevance
@@ -64,7 +64,7 @@ def discounts_of(kernel: str, size: int) -> np.ndarray:
     return 1 / np.log2(positions + 1)
 
 
-class RankingLoss:
+class RankingLoss(Step):
     """The loss of rankings of ``X`` under a measure, for queries that can teach something.
 
     Parameters

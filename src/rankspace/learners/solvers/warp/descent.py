@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ...._engine.parallel.threads import LazyPool, single_threaded_blas
+from ...._engine.parallel.threads import single_threaded_blas
 from .embeddings import AllItems, DrawnItems, Triplets, choose_way
 from .factors import DenseFactor, GramFactor, Points, ProductTable, ScaledFactor
 from .riemannian import DAMPING, relative_change, second_order
@@ -82,7 +82,7 @@ class Descent:
             return self._run(progress, n_triplets)
 
     def _run(self, progress: Progress, n_triplets: int) -> Statistics:
-        options, crew = self.options, LazyPool()
+        options = self.options
         way = choose_way(
             self.points,
             progress.F.shape[1],
@@ -90,33 +90,22 @@ class Descent:
             progress.draws,
             options.max_memory,
         )
-        try:
-            space = self._space(progress, way, crew)
-            tally = self._go(progress, space, n_triplets)
-        finally:
-            crew.close()
+        space = self._space(progress, way)
+        tally = self._go(progress, space, n_triplets)
         progress.F = space.factor.matrix
         tally.way = way
         return tally
 
-    def _space(
-        self, progress: Progress, way: str, crew: LazyPool
-    ) -> AllItems | DrawnItems:
+    def _space(self, progress: Progress, way: str) -> AllItems | DrawnItems:
         points, F, start = self.points, progress.F, progress.start
         if way == "gram":
             if self._table is None:
                 self._table = ProductTable.of(points, start)
-            return AllItems(
-                points, GramFactor(points, F, start, self._table, crew), crew
-            )
+            return AllItems(points, GramFactor(points, F, start, self._table))
         if points.is_sparse:
             return DrawnItems(points, ScaledFactor(points, F, start))
         factor = DenseFactor(points, F, start)
-        return (
-            AllItems(points, factor, crew)
-            if way == "all"
-            else DrawnItems(points, factor)
-        )
+        return AllItems(points, factor) if way == "all" else DrawnItems(points, factor)
 
     def _go(
         self, progress: Progress, space: AllItems | DrawnItems, n_triplets: int

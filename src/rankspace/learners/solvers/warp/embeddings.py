@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...._engine.parallel.threads import LazyPool
+from ...._engine.parallel.threads import for_each
 from .factors import DenseFactor, GramFactor, Points, ScaledFactor
 from .sampling import Sampling
 
@@ -46,10 +46,8 @@ def _begin(sampling: Sampling, first: int, size: int) -> Triplets:
 class AllItems:
     """All points embedded at all times, anew or by their inner products."""
 
-    def __init__(
-        self, points: Points, factor: DenseFactor | GramFactor, crew: LazyPool
-    ) -> None:
-        self.points, self.factor, self.crew = points, factor, crew
+    def __init__(self, points: Points, factor: DenseFactor | GramFactor) -> None:
+        self.points, self.factor = points, factor
         self._embed()
 
     def _embed(self) -> None:
@@ -64,9 +62,8 @@ class AllItems:
         def work(part: slice) -> None:
             self.embedded[part] = self.points.embed(F, part)
 
-        self.crew.each(
-            work, self.points.blocks, 2.0 * self.points.matrix.size * F.shape[1]
-        )
+        flops = 2.0 * self.points.matrix.size * F.shape[1]
+        for_each(work, self.points.blocks, flops=flops)
 
     def rows(self, rows: np.ndarray) -> np.ndarray:
         """Embedded points."""
@@ -134,7 +131,7 @@ class AllItems:
 
         width = max(1, min(MOST_TOGETHER, DISTANCES // len(items)))
         parts = [triplets[i : i + width] for i in range(0, triplets.size, width)]
-        self.crew.each(work, parts, 2.0 * items.size * triplets.size)
+        for_each(work, parts, flops=2.0 * items.size * triplets.size)
 
     def move(self, inner: np.ndarray, tail: np.ndarray) -> None:
         """Follow a step."""

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg.lapack import dgesv
 
-from ...._engine.parallel.threads import LazyPool
+from ...._engine.parallel.threads import for_each
 from .riemannian import plus_identity
 
 BLOCK = 512  # rows of a product; fixed, so that threads do not change how it rounds
@@ -190,10 +190,9 @@ class GramFactor(ScaledFactor):
         F: np.ndarray,
         start: np.ndarray,
         table: ProductTable,
-        crew: LazyPool,
     ) -> None:
         super().__init__(points, F, start)
-        self.products, self._started, self.crew = table.products, table.started, crew
+        self.products, self._started = table.products, table.started
         self.weights = np.zeros((points.n, F.shape[1]))
         self._embedded_base = points.embed(F)
         self.embedded = self._embedded_base.copy()
@@ -242,4 +241,4 @@ class GramFactor(ScaledFactor):
             np.matmul(base, scale, out=self.embedded[part])
 
         flops = 2.0 * self.embedded.size * (left.size + len(scale))
-        self.crew.each(work, self.points.blocks, flops)
+        for_each(work, self.points.blocks, flops=flops)
