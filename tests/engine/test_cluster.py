@@ -150,6 +150,18 @@ def test_threads_give_results_in_order():
     )
 
 
+def test_a_step_without_restrict_is_shared_by_all_blocks():
+    class Restricted(Step):
+        def restrict(self, blocks):
+            return Restricted()
+
+    step = Step()
+    assert step.is_shared
+    assert step.restrict([1]) is step
+    assert step.prepare("state") == "state"
+    assert not Restricted().is_shared
+
+
 # ---------------------------------------------------------------------- choosing a backend
 
 

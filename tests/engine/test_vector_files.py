@@ -51,6 +51,7 @@ def test_a_table_of_numbers_is_a_matrix(tmp_path):
         ("x.npz", {"a": np.eye(2), "b": np.eye(3)}, "must hold one matrix: got a, b"),
         ("x.npz", {"a": np.ones(2)}, "must hold one matrix: got none"),
         ("x.npz", {"a": np.array([[object()]])}, "must be a .npz file of plain arrays"),
+        ("x.npy", b"no", "must be a .npy file"),
         ("x.npz", b"no", "must be a .npz file of plain arrays"),
         (
             "x.safetensors",

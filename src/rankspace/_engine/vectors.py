@@ -118,7 +118,8 @@ class VectorBlocks:
             if Path(vectors).suffix != ".npy":
                 self._source = _open_matrix(vectors)
         else:
-            self._source = _as_matrix(vectors)
+            self._source = np.asarray(vectors)
+            _check_matrix(self._source, self.name)
         matrix = self._open()
         if 0 in matrix.shape:
             raise ValueError(
@@ -152,14 +153,12 @@ class VectorBlocks:
 # ---------------------------------------------------------------------- one matrix
 
 
-def _as_matrix(values: Any) -> np.ndarray:
-    matrix = np.asarray(values)
-    if matrix.ndim != 2 or matrix.dtype.kind not in "fiu":
+def _check_matrix(array: np.ndarray, name: Any) -> None:
+    if array.ndim != 2 or array.dtype.kind not in "fiu":
         raise ValueError(
-            "vectors must be a matrix of real numbers with one vector per row: got "
-            f"{matrix.dtype} of shape {matrix.shape}."
+            f"{name} must hold a matrix of real numbers with one vector per row: got "
+            f"{array.dtype} of shape {array.shape}."
         )
-    return matrix
 
 
 def _check_finite(block: np.ndarray, name: Any) -> None:
@@ -178,24 +177,17 @@ def _open_matrix(path: PathLike) -> np.ndarray:
         vectors = _map_npy(path)
     else:
         vectors, _ = _READERS[suffix](path)
-    if not isinstance(vectors, np.ndarray) or vectors.dtype.kind not in "fiu":
-        raise ValueError(
-            f"{path} must hold real numbers: got {getattr(vectors, 'dtype', 'none')}."
-        )
-    if vectors.ndim != 2:
-        raise ValueError(
-            f"{path} must hold a matrix with one vector per row: got shape {vectors.shape}."
-        )
+    _check_matrix(vectors, path)
     return vectors
 
 
 # ---------------------------------------------------------------------- file formats
 
 
-def _map_npy(path: PathLike) -> Any:
+def _map_npy(path: PathLike) -> np.ndarray:
     try:
-        return np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError) as error:
+        return np.lib.format.open_memmap(path, mode="r")
+    except ValueError as error:
         raise ValueError(
             f"{path} must be a .npy file with a matrix of numbers: it is not one, or it is cut "
             "short. Write it with numpy.save."
