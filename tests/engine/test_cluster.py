@@ -1,5 +1,6 @@
 """Learners on a Dask cluster of processes: the same results, even when workers are lost."""
 
+import ast
 import contextlib
 import logging
 import os
@@ -8,6 +9,7 @@ import subprocess
 import sys
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -160,6 +162,17 @@ def test_a_step_without_restrict_is_shared_by_all_blocks():
     assert step.restrict([1]) is step
     assert step.prepare("state") == "state"
     assert not Restricted().is_shared
+
+
+def test_every_class_with_map_block_is_a_step():
+    without_base = []
+    for path in Path(rankspace.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef) and not node.bases:
+                methods = [getattr(member, "name", "") for member in node.body]
+                if "map_block" in methods:
+                    without_base.append(node.name)
+    assert without_base == ["Step"]
 
 
 # ---------------------------------------------------------------------- choosing a backend
