@@ -20,7 +20,7 @@ import numpy as np
 from _table import best_seconds, publish
 
 from rankspace import Relevance
-from rankspace._engine.parallel.threads import LazyPool, single_threaded_blas
+from rankspace._engine.parallel.threads import single_threaded_blas
 from rankspace.learners.solvers.points import Points
 from rankspace.learners.solvers.warp.descent import Descent, Options, Progress
 from rankspace.learners.solvers.warp.sampling import sampling_of
@@ -95,7 +95,7 @@ def row(n: int, d: int, m: int, gamma: float, twin: bool = False) -> list[Any]:
     seconds = best_seconds(descend, 7) / TIMED
     tally = last[1]
     draws = tally.draws / TIMED
-    space = descent._space(progress, tally.strategy, LazyPool())
+    space = descent._space(progress, tally.strategy)
     looked = float(
         np.mean(space.draw(sampling, progress.n_triplets, TIMED).draws > n // 64)
     )

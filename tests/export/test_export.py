@@ -425,7 +425,7 @@ def test_a_missing_package_names_the_extra(X, monkeypatch, export, package):
         ),
         (
             {"vectors": np.ones(3)},
-            r"vectors must be a matrix of real numbers.*shape \(3,\)",
+            r"vectors must hold a matrix of real numbers.*shape \(3,\)",
         ),
         ({"vectors": np.full((3, 24), np.nan)}, "vectors must hold finite numbers"),
         ({"vectors": np.ones((0, 24))}, "vectors must hold at least one vector"),

@@ -14,7 +14,6 @@ from rankspace._engine.kernels.warp import (
     list_violators,
     uniform,
 )
-from rankspace._engine.parallel.threads import LazyPool
 from rankspace.learners.solvers.points import Points
 from rankspace.learners.solvers.warp import descent as warp_descent
 from rankspace.learners.solvers.warp import sampling as warp
@@ -137,7 +136,7 @@ def test_kernels_draw_by_that_law(gamma, k):
     sampling = sampling_of(relevance, "reciprocal", gamma, seed=3)
     n = 40_000
     points, one = Points(X, relevance.query_items, 52), np.ones((1, 1))
-    space = AllItems(points, DenseFactor(points, one, one), LazyPool())
+    space = AllItems(points, DenseFactor(points, one, one))
     queries, _, neg, draws = space.draw(sampling, 0, n)
     most, levels = max(1, 50 // gamma), rank_weights("reciprocal", 50)
     counts = np.arange(1, most + 1)

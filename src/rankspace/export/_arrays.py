@@ -8,8 +8,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from .._engine.checks import check_choice
-from .._engine.files import replacing
-from .._engine.text import PathLike
+from .._engine.files import PathLike, replacing
 from .._engine.vectors import BLOCK, VectorBlocks
 from ..metrics.embedding import BilinearMetric, EmbeddingMetric
 from ..search.exact import centre_of

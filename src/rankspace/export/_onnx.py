@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._engine.checks import check_choice
-from .._engine.files import replacing
-from .._engine.text import PathLike
+from .._engine.files import PathLike, replacing
 from ..metrics.embedding import EmbeddingMetric
 from ._arrays import SIDES
 from ._checks import check_metric, need

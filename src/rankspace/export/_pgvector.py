@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._engine.checks import check_choice
-from .._engine.files import replacing
-from .._engine.text import PathLike
+from .._engine.files import PathLike, replacing
 from .._engine.vectors import BLOCK, VectorBlocks
 from ..metrics.embedding import EmbeddingMetric
 from ..relevance.rows import check_ids

@@ -12,7 +12,7 @@ import scipy.sparse
 from sklearn.utils import check_random_state, check_scalar
 
 from .._engine.checks import check_choice
-from .._engine.text import PathLike
+from .._engine.files import PathLike
 from ..evaluation.measures import parse_measure
 from ..metrics.embedding import LinearMetric
 from ..relevance.relevance import Relevance

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state, check_scalar
 from threadpoolctl import threadpool_limits
 
 from .._engine.checks import check_choice
-from .._engine.text import PathLike
+from .._engine.files import PathLike
 from ..evaluation.measures import parse_measure
 from ..metrics.embedding import LinearMetric
 from ..relevance.relevance import Relevance

@@ -8,8 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from .._engine.files import replacing
-from .._engine.text import PathLike
+from .._engine.files import PathLike, replacing
 
 FORMAT_VERSION = 1
 _KINDS: dict[str, type[StoredMetric]] = {}

@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from ... import __version__
-from ..._engine.files import write_text
-from ..._engine.text import PathLike
+from ..._engine.files import PathLike, write_text
 from ...evaluation.measures import list_of, new_items
 from ...evaluation.report import Report
 from ...metrics.embedding import LinearMetric

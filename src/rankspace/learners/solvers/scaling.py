@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._engine.parallel import current_backend
+from ..._engine.parallel import Step, current_backend
 from ..._engine.parallel.threads import thread_map
 from ..._engine.parallel.transport import mapped_file
 from ...relevance.relevance import Relevance
@@ -147,13 +147,13 @@ def partly_white(X: np.ndarray, degree: float) -> np.ndarray:
 # ---------------------------------------------------------------------- sums over rows
 
 
-class _Moments:
+class _Moments(Step):
     """Sums of rows and of their squares; on a cluster each worker gets the rows of its blocks."""
 
     def __init__(self, X: np.ndarray, first: int = 0) -> None:
         self.X, self.first = X, first
 
-    def part(self, blocks: list[slice]) -> _Moments:
+    def restrict(self, blocks: list[slice]) -> _Moments:
         first = blocks[0].start
         return _Moments(
             self.X[first - self.first : blocks[-1].stop - self.first], first

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...._engine.files import replacing
-from ...._engine.text import PathLike
+from ...._engine.files import PathLike, replacing
 
 REST = 10.0  # a file is not written again before so many times what writing it took
 

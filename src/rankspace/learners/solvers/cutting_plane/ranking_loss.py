@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from ...._engine.parallel import current_backend
+from ...._engine.parallel import Step, current_backend
 from ...._engine.parallel.threads import thread_map
 from ....evaluation.measures import parse_measure
 from ....relevance.relevance import Relevance
@@ -56,7 +56,7 @@ def discounts_of(kernel: str, size: int) -> np.ndarray:
     return 1 / np.log2(positions + 1)
 
 
-class RankingLoss:
+class RankingLoss(Step):
     """The loss of rankings of ``X`` under a measure, for queries that can teach something.
 
     Parameters
@@ -261,14 +261,14 @@ class RankingLoss:
         exact_pairs(queries, items, owner, places, False, out)
 
 
-class WeightedGram:
+class WeightedGram(Step):
     """``X' diag(weights) X`` as a sum over blocks of rows."""
 
     def __init__(self, X: Any, first: int = 0) -> None:
         self.X = X
         self.first = first
 
-    def part(self, blocks: list[slice]) -> WeightedGram:
+    def restrict(self, blocks: list[slice]) -> WeightedGram:
         """The same with only the rows of some blocks that follow each other."""
         first = blocks[0].start
         rows = slice(first - self.first, blocks[-1].stop - self.first)

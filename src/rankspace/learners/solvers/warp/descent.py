@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ...._engine.parallel.threads import LazyPool, single_threaded_blas
+from ...._engine.parallel.threads import single_threaded_blas
 from ..points import Points
 from .embeddings import AllItems, DrawnItems, Triplets, choose_strategy
 from .factors import DenseFactor, GramFactor, ProductTable, ScaledFactor
@@ -85,31 +85,25 @@ class Descent:
     def _run(self, progress: Progress, n_triplets: int) -> Statistics:
         rank = progress.F.shape[1]
         strategy = choose_strategy(self.points, rank, progress.draws, self.options)
-        pool = LazyPool()
-        try:
-            space = self._space(progress, strategy, pool)
-            statistics = self._go(progress, space, n_triplets)
-        finally:
-            pool.close()
+        space = self._space(progress, strategy)
+        statistics = self._go(progress, space, n_triplets)
         progress.F = space.factor.matrix
         statistics.strategy = strategy
         return statistics
 
-    def _space(
-        self, progress: Progress, strategy: str, pool: LazyPool
-    ) -> AllItems | DrawnItems:
+    def _space(self, progress: Progress, strategy: str) -> AllItems | DrawnItems:
         points = self.points
         F = progress.F
         start = progress.start
         if strategy == "gram":
             if self._table is None:
                 self._table = ProductTable.of(points, start)
-            factor = GramFactor(points, F, start, self._table, pool)
-            return AllItems(points, factor, pool)
+            factor = GramFactor(points, F, start, self._table)
+            return AllItems(points, factor)
         if points.is_sparse:
             return DrawnItems(points, ScaledFactor(points, F, start))
         if strategy == "all":
-            return AllItems(points, DenseFactor(points, F, start), pool)
+            return AllItems(points, DenseFactor(points, F, start))
         return DrawnItems(points, DenseFactor(points, F, start))
 
     def _go(

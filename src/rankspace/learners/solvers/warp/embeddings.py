@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...._engine.parallel.threads import LazyPool
+from ...._engine.parallel.threads import for_each
 from ..points import Points
 from .factors import DenseFactor, GramFactor, ScaledFactor
 from .sampling import Sampling
@@ -49,12 +49,9 @@ def _begin(sampling: Sampling, first: int, size: int) -> Triplets:
 class AllItems:
     """All points embedded at all times, anew or by their inner products."""
 
-    def __init__(
-        self, points: Points, factor: DenseFactor | GramFactor, pool: LazyPool
-    ) -> None:
+    def __init__(self, points: Points, factor: DenseFactor | GramFactor) -> None:
         self.points = points
         self.factor = factor
-        self.pool = pool
         self._embed()
 
     def _embed(self) -> None:
@@ -68,7 +65,8 @@ class AllItems:
         def work(part: slice) -> None:
             self.embedded[part] = self.points.embed(F, part)
 
-        self.pool.each(work, self.points.blocks, 2.0 * matrix.size * F.shape[1])
+        flops = 2.0 * matrix.size * F.shape[1]
+        for_each(work, self.points.blocks, flops=flops)
 
     def rows(self, rows: np.ndarray) -> np.ndarray:
         """Embedded points."""
@@ -135,7 +133,7 @@ class AllItems:
 
         width = max(1, min(MOST_TOGETHER, DISTANCES // len(items)))
         parts = [triplets[i : i + width] for i in range(0, triplets.size, width)]
-        self.pool.each(work, parts, 2.0 * items.size * triplets.size)
+        for_each(work, parts, flops=2.0 * items.size * triplets.size)
 
     def move(self, inner: np.ndarray, tail: np.ndarray) -> None:
         """Follow a step."""

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg.lapack import dgesv
 
-from ...._engine.parallel.threads import LazyPool
+from ...._engine.parallel.threads import for_each
 from ..points import Points
 from .riemannian import plus_identity
 
@@ -165,12 +165,10 @@ class GramFactor(ScaledFactor):
         F: np.ndarray,
         start: np.ndarray,
         table: ProductTable,
-        pool: LazyPool,
     ) -> None:
         super().__init__(points, F, start)
         self.products = table.products
         self._started = table.started
-        self.pool = pool
         self.weights = np.zeros((points.n, F.shape[1]))
         self._embedded_base = points.embed(F)
         self.embedded = self._embedded_base.copy()
@@ -223,4 +221,4 @@ class GramFactor(ScaledFactor):
             np.matmul(base, scale, out=self.embedded[part])
 
         flops = 2.0 * self.embedded.size * (left.size + len(scale))
-        self.pool.each(work, self.points.blocks, flops)
+        for_each(work, self.points.blocks, flops=flops)

@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ...._engine.files import replacing
-from ...._engine.text import PathLike
+from ...._engine.files import PathLike, replacing
 from ....evaluation.measures import evaluate
 from ....relevance.relevance import Relevance
 from ....search.index import Index

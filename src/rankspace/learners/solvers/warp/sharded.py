@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...._engine.parallel import current_backend
+from ...._engine.parallel import Step, current_backend
 from ....relevance.relevance import Relevance
 from ..points import Points
 from .descent import Descent, Options, Progress, Statistics
@@ -27,7 +27,7 @@ def turned(F: np.ndarray, towards: np.ndarray) -> np.ndarray:
     return F @ (U @ Vt)
 
 
-class ShardStep:
+class ShardStep(Step):
     """A stretch of descent on one shard of the queries."""
 
     def __init__(self, descents: list[Descent]) -> None:
