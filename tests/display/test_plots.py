@@ -32,8 +32,8 @@ from rankspace.display import (  # noqa: E402
     n_directions,
     panels,
 )
+from rankspace.display.figures import project_to_plane  # noqa: E402
 from rankspace.display.plots import curves  # noqa: E402
-from rankspace.display.spaces import plane  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -152,9 +152,9 @@ def test_spaces_show_held_out_points_with_their_error():
 def test_the_plane_of_many_dimensions_is_that_of_the_largest_spread():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 3)) * [1.0, 5.0, 3.0]
-    found = plane(X)
+    projected = project_to_plane(X)
     spread = np.linalg.eigvalsh(np.cov(X.T, bias=True))[::-1]
-    np.testing.assert_allclose(found.var(axis=0), spread[:2])
+    np.testing.assert_allclose(projected.var(axis=0), spread[:2])
 
 
 def test_views_of_the_wrong_shape_are_refused():
