@@ -1,4 +1,4 @@
-"""HTML elements of the report page: escaped text, numbers, tables and the page itself."""
+"""HTML elements of the report page: escaped text, numbers, names, tables, the page itself."""
 
 from __future__ import annotations
 
@@ -13,6 +13,20 @@ MAX_DESCRIPTION = 140  # characters of a text in a list
 # Control characters are not allowed in HTML, and UTF-8 has no lone surrogates.
 _FORBIDDEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+
+_MEASURES = {
+    "auc": ("AUC", "probability that a relevant item ranks above an irrelevant one"),
+    "first-rank": ("First rank", "rank of the first relevant item"),
+    "knn": ("k-NN", "share of queries with a relevant majority in the first {k}"),
+    "map": ("MAP", "mean average precision"),
+    "mrr": ("MRR", "reciprocal rank of the first relevant item"),
+    "ndcg": ("NDCG", "graded gain, discounted by rank"),
+    "ndcg-linear": ("NDCG linear", "graded gain, discounted by rank"),
+    "ndcg-mlr": ("NDCG of MLR", "binary gain, discounted by rank"),
+    "p": ("Precision", "share of relevant items in the first {k}"),
+    "r": ("Recall", "share of the relevant items found in the first {k}"),
+    "ranking-error": ("Ranking error", "misordered pairs; a random order has 1"),
+}
 
 
 def text(value: object) -> str:
@@ -45,10 +59,10 @@ def interval(limits: tuple[float, float], form: Callable[[float], str] = number)
 
 
 def p_text(p: float) -> str:
-    """Format a p-value, without line breaks: ``p = 0.031`` or ``p < 0.001``."""
+    """Format a p-value, without line breaks: ``= 0.031`` or ``< 0.001``."""
     if p < 0.001:
-        return "p\u00a0<\u00a00.001"
-    return f"p\u00a0=\u00a0{p:.3f}"
+        return "<\u00a00.001"
+    return f"=\u00a0{p:.3f}"
 
 
 def count(n: int, noun: str) -> str:
@@ -66,6 +80,22 @@ def shorten(description: str) -> str:
     if len(line) > MAX_DESCRIPTION:
         return line[: MAX_DESCRIPTION - 1] + "…"
     return line
+
+
+def measure_label(name: str) -> str:
+    """The label of a measure: ``NDCG@10`` for ``ndcg@10``. Unknown names stay unchanged."""
+    stem, at, cutoff = name.partition("@")
+    label, _ = _MEASURES.get(stem, (stem, ""))
+    return label + at + cutoff
+
+
+def measure_meaning(name: str) -> str:
+    """A short definition of a measure; empty for unknown names."""
+    stem, _, cutoff = name.partition("@")
+    _, meaning = _MEASURES.get(stem, ("", ""))
+    if cutoff and "ndcg" in stem:
+        meaning += " in the first {k}"
+    return meaning.replace("{k}", cutoff)
 
 
 def section(name: str, heading: str, body: str) -> str:

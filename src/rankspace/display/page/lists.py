@@ -6,25 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import NamedTuple
 
 import numpy as np
 
 from ...evaluation.measures import list_of, new_items
 from .html import column, count, number, section, shorten, signed, table, text
-from .measures import measure_label
 from .paired import PairedReports
 
 Describe = Callable[[int], str]
-
-
-class ListRow(NamedTuple):
-    """An item of a list; ``former_rank`` is 0 if the list before does not contain it."""
-
-    description: str
-    judgment: str
-    distance: float
-    former_rank: int | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,11 +29,16 @@ class QueryLists:
         if self.n_listed < 1:
             raise ValueError(f"n_listed must be at least 1: got {self.n_listed}.")
 
+    @cached_property
+    def _item_numbers(self) -> list[np.ndarray]:
+        relevance = self.paired.relevance
+        return [new_items(ranking, relevance) for ranking in self.paired.rankings]
+
     def ranked(self, query: int, side: int) -> tuple[np.ndarray, list[str], np.ndarray]:
         """Items (-1 if unknown to relevance), names and distances, as `evaluate` reads them."""
         ranking = self.paired.rankings[side]
         relevance = self.paired.relevance
-        item_numbers = new_items(ranking, relevance)
+        item_numbers = self._item_numbers[side]
         at = list_of(ranking, relevance, query)
         if at < 0:
             return np.zeros(0, dtype=np.int64), [], np.zeros(0)
@@ -71,6 +65,14 @@ class QueryLists:
         relevant = relevance.grades >= relevance.min_relevant_grade
         return np.unique(relevance.grades[relevant]).size > 1
 
+    @property
+    def _unjudged(self) -> str:
+        """The label of items without a judgment."""
+        relevance = self.paired.relevance
+        if "irrelevant" in (relevance.unjudged, relevance.background):
+            return "–"
+        return "unjudged"
+
     def _judgments(self, query: int) -> dict[int, str]:
         """The label of each judged item."""
         relevance = self.paired.relevance
@@ -83,25 +85,6 @@ class QueryLists:
             else:
                 labels[int(item)] = "relevant"
         return labels
-
-    def rows(self, query: int, side: int) -> list[ListRow]:
-        """The first items of a list; those after have their rank before."""
-        relevance = self.paired.relevance
-        unlabelled = "unjudged"
-        if "irrelevant" in (relevance.unjudged, relevance.background):
-            unlabelled = "–"
-        judgments = self._judgments(query)
-        _, names_before, _ = self.ranked(query, 0)
-        ranks_before = {name: rank for rank, name in enumerate(names_before, 1)}
-        rows = []
-        listed = zip(*self.ranked(query, side), strict=True)
-        for item, name, distance in islice(listed, self.n_listed):
-            former_rank = ranks_before.get(name, 0) if side else None
-            judgment = judgments.get(int(item), unlabelled)
-            rows.append(
-                ListRow(self._describe(item, name), judgment, distance, former_rank)
-            )
-        return rows
 
     def _describe(self, item: int, name: str) -> str:
         if self.describe_item is None or item < 0:
@@ -123,46 +106,53 @@ class QueryLists:
 
     def _table(self, query: int, side: int) -> str:
         """The first items of a list, relevant ones marked by a sign, a tint and weight."""
-        measure = self.paired.measure
-        value = number(self.paired.reports[side].values[measure][query])
-        rows = self.rows(query, side)
         heads = [
             column("rank"),
             column("", "mark"),
             column("item", "item"),
             column("distance"),
         ]
-        if side and rows:
+        if side:
             heads.append(column("was"))
-        hits = sum(_is_hit(row) for row in rows)
+        rows = self._rows(query, side)
+        value = number(self.paired.reports[side].values[self.paired.measure][query])
         caption = (
             f"<strong>{text(self.paired.names[side])}</strong> "
-            f"{text(measure_label(measure))} {value}, "
-            f"{hits} of the first {len(rows)} relevant"
+            f"{text(self.paired.label)} {value}, "
+            f"{self.n_relevant(query, side)} of the first {len(rows)} relevant"
         )
-        cells = [_cells(rank, row) for rank, row in enumerate(rows, 1)]
-        return table(caption, heads, cells, "list")
+        return table(caption, heads, rows, "list")
+
+    def _rows(self, query: int, side: int) -> list[str]:
+        """The cells of each item; in the list after, also its rank before."""
+        judgments = self._judgments(query)
+        _, names_before, _ = self.ranked(query, 0)
+        ranks_before = {name: rank for rank, name in enumerate(names_before, 1)}
+        rows: list[str] = []
+        listed = zip(*self.ranked(query, side), strict=True)
+        for item, name, distance in islice(listed, self.n_listed):
+            judgment = judgments.get(int(item), self._unjudged)
+            numbers = [number(distance)]
+            if side:
+                numbers.append(str(ranks_before.get(name, "–")))
+            description = self._describe(item, name)
+            rows.append(_cells(len(rows) + 1, judgment, description, numbers))
+        return rows
 
 
-def _is_hit(row: ListRow) -> bool:
-    return row.judgment.startswith("relevant")
-
-
-def _cells(rank: int, row: ListRow) -> str:
+def _cells(rank: int, judgment: str, description: str, numbers: list[str]) -> str:
     kind = ""
-    mark = f'<span class="word">{text(row.judgment)}</span>'
-    if _is_hit(row):
+    sign = ""
+    if judgment.startswith("relevant"):
         kind = "hit"
-        mark = f'✓<span class="word"> {text(row.judgment)}</span>'
-    former_rank = ""
-    if row.former_rank is not None:
-        former_rank = f'<td class="{kind}">{row.former_rank or "–"}</td>'
-    return (
+        sign = "✓"
+        judgment = f" {judgment}"
+    cells = (
         f'<td class="{kind}">{rank}</td>'
-        f'<td class="{kind} mark">{mark}</td>'
-        f'<td class="{kind} item">{text(shorten(row.description))}</td>'
-        f'<td class="{kind}">{number(row.distance)}</td>{former_rank}'
+        f'<td class="{kind} mark">{sign}<span class="word">{text(judgment)}</span></td>'
+        f'<td class="{kind} item">{text(shorten(description))}</td>'
     )
+    return cells + "".join(f'<td class="{kind}">{value}</td>' for value in numbers)
 
 
 # ---------------------------------------------------------------------- sections
@@ -201,7 +191,7 @@ def _clear_gain(lists: QueryLists) -> int:
 def _reason(paired: PairedReports, query: int) -> str:
     rule = (
         "Selected automatically: among the queries near the 90th percentile of the gain in "
-        f"{measure_label(paired.measure)} ({count(paired.counted.size, 'query')} in all), this "
+        f"{paired.label} ({count(paired.counted.size, 'query')} in all), this "
         "one has the largest difference in its first items."
     )
     if paired.gains[query] > 0:
@@ -228,10 +218,9 @@ def _folded(lists: QueryLists, queries: list[int]) -> str:
     """Queries with their gains; each opens to show its lists."""
     if not queries:
         return "<p>None.</p>"
-    label = measure_label(lists.paired.measure)
     return "".join(
         f"<details><summary>{text(lists.query_title(query))} "
-        f"<b>{text(label)} {signed(lists.paired.gains[query])}</b></summary>"
+        f"<b>{text(lists.paired.label)} {signed(lists.paired.gains[query])}</b></summary>"
         f"{lists.tables(query)}</details>"
         for query in queries
     )

@@ -7,41 +7,25 @@ from collections.abc import Mapping
 import numpy as np
 
 from ...evaluation.report import Comparison, Report, compare, same_queries
-from .html import column, count, interval, number, p_text, section, signed, table, text
+from .html import (
+    column,
+    count,
+    interval,
+    measure_label,
+    measure_meaning,
+    number,
+    p_text,
+    section,
+    signed,
+    table,
+    text,
+)
 from .paired import PairedReports
 from .svg import interval_bars
 
 ALPHA = 0.05  # significance level of the page's verdicts
 
-_MEASURES = {
-    "auc": ("AUC", "probability that a relevant item ranks above an irrelevant one"),
-    "first-rank": ("First rank", "rank of the first relevant item"),
-    "knn": ("k-NN", "share of queries with a relevant majority in the first {k}"),
-    "map": ("MAP", "mean average precision"),
-    "mrr": ("MRR", "reciprocal rank of the first relevant item"),
-    "ndcg": ("NDCG", "graded gain, discounted by rank"),
-    "ndcg-linear": ("NDCG linear", "graded gain, discounted by rank"),
-    "ndcg-mlr": ("NDCG of MLR", "binary gain, discounted by rank"),
-    "p": ("Precision", "share of relevant items in the first {k}"),
-    "r": ("Recall", "share of the relevant items found in the first {k}"),
-    "ranking-error": ("Ranking error", "misordered pairs; a random order has 1"),
-}
-
-
-def measure_label(name: str) -> str:
-    """The label of a measure: ``NDCG@10`` for ``ndcg@10``. Unknown names stay unchanged."""
-    stem, at, cutoff = name.partition("@")
-    label, _ = _MEASURES.get(stem, (stem, ""))
-    return label + at + cutoff
-
-
-def _measure_meaning(name: str) -> str:
-    """A short definition of a measure; empty for unknown names."""
-    stem, _, cutoff = name.partition("@")
-    _, meaning = _MEASURES.get(stem, ("", ""))
-    if cutoff and "ndcg" in stem:
-        meaning += " in the first {k}"
-    return meaning.replace("{k}", cutoff)
+_NOTES = {"better": "", "equal": "not significant", "worse": "a loss"}
 
 
 # ---------------------------------------------------------------------- verdicts
@@ -67,7 +51,7 @@ def verdict(name: str, comparison: Comparison, names: tuple[str, str]) -> str:
     numbers = (
         f"from {number(comparison.before[name])} ({names[0]}) to {number(comparison.after[name])} "
         f"({names[1]}): {signed(difference)}, 95 % interval {signed(low)} to {signed(high)}, "
-        f"{p_text(comparison.p_value[name])}, on "
+        f"p\u00a0{p_text(comparison.p_value[name])}, on "
         f"{count(comparison.n_queries[name], 'held-out query')}."
     )
     kind = outcome(name, comparison)
@@ -114,7 +98,7 @@ def groups_section(paired: PairedReports, groups: Mapping[str, np.ndarray]) -> s
         head = f'<th scope="row">{text(label)}<small>{queries.size:,}</small></th>'
         cells = _comparison_cells(name, before, after, compare(before, after))
         rows.append(head + cells)
-    caption = f"{text(measure_label(name))}, means with 95 % intervals."
+    caption = f"{text(paired.label)}, means with 95 % intervals."
     heads = _comparison_heads("queries", paired.names)
     return section("groups", "Groups of queries", table(caption, heads, rows))
 
@@ -159,17 +143,12 @@ def _comparison_cells(
 ) -> str:
     """Cells with both means of a measure, their difference and its p-value."""
     kind = outcome(name, comparison)
-    note = {
-        "better": "",
-        "equal": "<small>not significant</small>",
-        "worse": "<small>a loss</small>",
-    }[kind]
-    p = p_text(comparison.p_value[name]).removeprefix("p\u00a0").removeprefix("=\u00a0")
+    p = p_text(comparison.p_value[name]).removeprefix("=\u00a0")
     return (
         f"{_mean_cell(before, name)}{_mean_cell(after, name)}"
         f'<td><b class="{kind}">{signed(comparison.difference[name])}</b>'
         f"<small>{interval(comparison.interval[name], signed)}</small></td>"
-        f"<td>{text(p)}{note}</td>"
+        f"<td>{text(p)}<small>{_NOTES[kind]}</small></td>"
     )
 
 
@@ -183,7 +162,7 @@ def _measure_head(name: str, report: Report) -> str:
     note = ""
     if name in report.smaller_is_better:
         note = "<small>smaller is better</small>"
-    meaning = f'<small class="meaning">{text(_measure_meaning(name))}</small>'
+    meaning = f'<small class="meaning">{text(measure_meaning(name))}</small>'
     return f'<th scope="row">{text(measure_label(name))}{note}{meaning}</th>'
 
 

@@ -11,6 +11,7 @@ from ...evaluation.measures import evaluate
 from ...evaluation.report import Comparison, Report, compare, same_queries
 from ...relevance.relevance import Relevance
 from ...search.ranking import Ranking
+from .html import measure_label
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +38,11 @@ class PairedReports:
     def measure(self) -> str:
         """The primary measure: the first one that both reports have."""
         return next(iter(self.before.values))
+
+    @property
+    def label(self) -> str:
+        """The label of the primary measure."""
+        return measure_label(self.measure)
 
     @property
     def smaller_is_better(self) -> bool:

@@ -16,11 +16,20 @@ from ...relevance.relevance import Relevance
 from ...search.ranking import Ranking
 from ..plots import n_directions
 from . import svg
-from .html import count, interval, number, page, section, signed, text, tile
+from .html import (
+    count,
+    interval,
+    measure_label,
+    number,
+    page,
+    section,
+    signed,
+    text,
+    tile,
+)
 from .lists import Describe, QueryLists, example_section, extremes_section
 from .measures import (
     groups_section,
-    measure_label,
     measures_section,
     methods_section,
     outcome,
@@ -157,7 +166,7 @@ def _head(title: str, paired: PairedReports) -> str:
 
 def _tiles(paired: PairedReports) -> str:
     measure = paired.measure
-    label = measure_label(measure)
+    label = paired.label
     tiles = ""
     for name, report in zip(paired.names, paired.reports, strict=True):
         mean = number(report.means[measure])
@@ -191,35 +200,32 @@ def _queries_section(paired: PairedReports) -> str:
         f'<ul class="counts">{keys}</ul>'
         f'<div class="pair">{_scatter(paired)}{_gain_chart(paired)}</div>'
     )
-    label = measure_label(paired.measure)
-    return section("queries", f"{text(label)} query by query", body)
+    return section("queries", f"{text(paired.label)} query by query", body)
 
 
 def _scatter(paired: PairedReports) -> str:
-    label = measure_label(paired.measure)
-    title = f"{paired.names[0]} against {paired.names[1]}"
+    before, after = paired.names
+    title = f"{before} against {after}"
     drawn = paired.counted[svg.subset(paired.counted.size)]
     picture = svg.scatter(
-        [report.values[paired.measure][drawn] for report in paired.reports],
+        paired.before.values[paired.measure][drawn],
+        paired.after.values[paired.measure][drawn],
         paired.gains[drawn],
-        [f"query {paired.query_name(query)}" for query in drawn.tolist()],
-        paired.names,
-        label,
-        f"{label} of each query, {title}",
+        [paired.query_name(query) for query in drawn.tolist()],
+        (f"{paired.label}, {before}", f"{paired.label}, {after}"),
+        f"{paired.label} of each query, {title}",
     )
     return svg.captioned(title, picture)
 
 
 def _gain_chart(paired: PairedReports) -> str:
-    gain = "Reduction of" if paired.smaller_is_better else "Gain in"
-    gain += f" {measure_label(paired.measure)}"
+    gain = f"Gain in {paired.label}"
+    if paired.smaller_is_better:
+        gain = f"Reduction of {paired.label}"
     outcomes = ", ".join(f"{size:,} {kind}" for kind, size in paired.outcomes.items())
     gains = paired.gains[paired.counted]
-    picture = svg.gain_chart(
-        gains[svg.subset(gains.size)],
-        gain,
-        f"{gain} of each query, sorted: {outcomes}",
-    )
+    description = f"{gain} of each query, sorted: {outcomes}"
+    picture = svg.gain_chart(gains[svg.subset(gains.size)], gain, description)
     return svg.captioned(f"{gain}, sorted", picture)
 
 
@@ -309,15 +315,12 @@ def _foot(remarks: Sequence[str]) -> str:
 
 def _left_out(paired: PairedReports) -> str:
     """How many queries each measure leaves out."""
-    counts = paired.before.left_out
-    queries = count(paired.relevance.n_queries, "query")
-    reason = ""
-    if any(counts.values()):
-        reason = ", with nothing to find or to compare"
-    if len(set(counts.values())) == 1:
-        return f"{counts[paired.measure]:,} of {queries} left out{reason}."
-    sizes = ", ".join(f"{n:,} by {measure_label(name)}" for name, n in counts.items())
-    return f"Of {queries} left out: {sizes}{reason}."
+    left_out = paired.before.left_out.items()
+    counts = [f"{n:,} by {measure_label(name)}" for name, n in left_out if n]
+    return (
+        f"Of {count(paired.relevance.n_queries, 'query')}, left out with nothing to find or to "
+        f"compare: {', '.join(counts) or 'none'}."
+    )
 
 
 def _not_shown(paired: PairedReports, before: Report, after: Report) -> list[str]:

@@ -53,11 +53,12 @@ class Scale(NamedTuple):
         return self.start + share * (self.stop - self.start)
 
 
-class Frame(NamedTuple):
-    """The plotting area: its x and y scales."""
+class Frame:
+    """The plotting area of a chart: its x and y scales."""
 
-    x: Scale
-    y: Scale
+    def __init__(self, x: tuple[float, float], y: tuple[float, float]) -> None:
+        self.x = Scale(*x, 62, 408)
+        self.y = Scale(*y, 352, 12)
 
 
 # ---------------------------------------------------------------------- legends and captions
@@ -123,27 +124,23 @@ def subset_note(n: int, nouns: str) -> str:
 
 
 def scatter(
-    values: Sequence[np.ndarray],
+    before: np.ndarray,
+    after: np.ndarray,
     gains: np.ndarray,
-    labels: Sequence[str],
-    names: tuple[str, str],
-    what: str,
+    queries: Sequence[str],
+    axes: tuple[str, str],
     description: str,
 ) -> str:
     """Scatter plot with one mark per query, before (x) against after (y)."""
-    low, high = _limits(np.concatenate(values))
-    x = Scale(low, high, 56, 408)
-    y = Scale(low, high, 352, 12)
-    parts = [
-        _axes(Frame(x, y), f"{what}, {names[0]}", f"{what}, {names[1]}"),
-        '<line class="diagonal" x1="56" y1="352" x2="408" y2="12"/>',
-    ]
-    for before, after, gain, label in zip(*values, gains, labels, strict=True):
+    limits = _limits(np.concatenate((before, after)))
+    frame = Frame(limits, limits)
+    parts = [_axes(frame, *axes), _line("diagonal", 62, 352, 408, 12)]
+    for a, b, gain, query in zip(before, after, gains, queries, strict=True):
         kind = _outcome(gain)
+        place = f"M{frame.x(a):.1f},{frame.y(b):.1f}"
         parts.append(
-            f'<path class="dot {kind}" '
-            f'd="M{x(before):.1f},{y(after):.1f}{_OUTCOME_MARKERS[kind]}">'
-            f"<title>{text(label)}: {before:.3f} → {after:.3f}</title></path>"
+            f'<path class="dot {kind}" d="{place}{_OUTCOME_MARKERS[kind]}">'
+            f"<title>query {text(query)}: {a:.3f} → {b:.3f}</title></path>"
         )
     return _picture(420, 400, description, parts)
 
@@ -159,16 +156,15 @@ def _outcome(gain: float) -> str:
 def gain_chart(gains: np.ndarray, what: str, description: str) -> str:
     """Bar chart of the gains of all queries, largest first."""
     gains = np.sort(gains)[::-1]
-    low, high = _limits(np.append(gains, 0.0), within_one=False)
-    frame = Frame(Scale(0, gains.size, 62, 408), Scale(low, high, 352, 12))
-    zero = f"{frame.y(0):.1f}"
-    n_worse = int((gains < 0).sum())
-    better = _bars(gains[gains > 0], 0, frame)
-    worse = _bars(gains[gains < 0], gains.size - n_worse, frame)
+    limits = _limits(np.append(gains, 0.0), within_one=False)
+    frame = Frame((0, gains.size), limits)
+    zero = frame.y(0)
+    losses = gains[gains < 0]
     parts = [
         _axes(frame, "queries, largest gain first", what, x_ticks=False),
-        f'<path class="better" d="{better}"/><path class="worse" d="{worse}"/>',
-        f'<line class="zero" x1="62" y1="{zero}" x2="408" y2="{zero}"/>',
+        _bars("better", gains[gains > 0], 0, frame),
+        _bars("worse", losses, gains.size - losses.size, frame),
+        _line("zero", 62, zero, 408, zero),
     ]
     return _picture(420, 400, description, parts)
 
@@ -176,25 +172,25 @@ def gain_chart(gains: np.ndarray, what: str, description: str) -> str:
 def spectrum_chart(spectrum: np.ndarray, n_marked: int, description: str) -> str:
     """Bar chart of a metric's eigenvalues as shares of their sum, with running totals."""
     shares = spectrum / (spectrum.sum() or 1.0)
-    frame = Frame(Scale(0, shares.size, 62, 408), Scale(0, 1, 352, 12))
-    mark = f"{frame.x(n_marked):.1f}"
+    frame = Frame((0, shares.size), (0, 1))
+    mark = frame.x(n_marked)
     parts = [
         _axes(frame, "directions, largest first", "share of tr(W)", x_ticks=False),
-        f'<path class="bar old" d="{_bars(np.cumsum(shares), 0, frame)}"/>',
-        f'<path class="c0" d="{_bars(shares, 0, frame)}"/>',
-        f'<line class="diagonal" x1="{mark}" y1="352" x2="{mark}" y2="12"/>',
+        _bars("bar old", np.cumsum(shares), 0, frame),
+        _bars("c0", shares, 0, frame),
+        _line("diagonal", mark, 352, mark, 12),
     ]
     return _picture(420, 400, description, parts)
 
 
-def _bars(values: np.ndarray, first: int, frame: Frame) -> str:
-    """The outline of adjacent bars; ``first`` is the position of the first one."""
+def _bars(kind: str, values: np.ndarray, first: int, frame: Frame) -> str:
+    """Adjacent bars in one path; ``first`` is the position of the first one."""
     zero = f"{frame.y(0):.1f}"
     steps = "".join(
         f"V{frame.y(value):.1f}H{frame.x(right):.2f}"
         for right, value in enumerate(values, first + 1)
     )
-    return f"M{frame.x(first):.2f},{zero}{steps}V{zero}Z"
+    return f'<path class="{kind}" d="M{frame.x(first):.2f},{zero}{steps}V{zero}Z"/>'
 
 
 def cloud(points: np.ndarray, codes: np.ndarray, description: str) -> str:
@@ -222,16 +218,11 @@ def interval_bars(
 ) -> str:
     """Two bars from 0 to 1 with error bars; each argument is mean, low and high."""
     x = Scale(0, 1, 1, 215)
-    parts = [
-        f'<line class="grid" x1="{x(at):.0f}" y1="1" x2="{x(at):.0f}" y2="33"/>'
-        for at in (0, 0.25, 0.5, 0.75, 1)
-    ]
+    parts = [_line("grid", at, 1, at, 33) for at in (1, 54.5, 108, 161.5, 215)]
     for kind, top, (mean, low, high) in (("old", 4, before), ("new", 19, after)):
-        left = f"{x(low):.1f}"
-        middle = top + 5.5
         parts.append(
             f'<rect class="bar {kind}" x="1" y="{top}" width="{x(mean) - 1:.1f}" height="11"/>'
-            f'<path class="reach" d="M{left},{middle - 3}v6M{left},{middle}H{x(high):.1f}m0,-3v6"/>'
+            f'<path class="reach" d="M{x(low):.1f},{top + 2.5}v6m0,-3H{x(high):.1f}m0,-3v6"/>'
         )
     return _picture(218, 34, description, parts)
 
@@ -279,37 +270,26 @@ def _ticks(scale: Scale) -> list[float]:
 
 def _axes(frame: Frame, x_name: str, y_name: str, x_ticks: bool = True) -> str:
     """Grid lines, tick labels and axis labels."""
-    x, y = frame
-    parts = [_y_tick(frame, value) for value in _ticks(y)]
-    if x_ticks:
-        parts += [_x_tick(frame, value) for value in _ticks(x)]
-    centre_x = (x.start + x.stop) / 2
-    centre_y = (y.start + y.stop) / 2
-    turn = f'transform="translate(14,{centre_y}) rotate(-90)"'
-    parts += [
-        f'<text class="axis mid" x="{centre_x}" y="392">{text(x_name)}</text>',
-        f'<text class="axis mid" {turn}>{text(y_name)}</text>',
+    parts = [
+        f'<text class="axis mid" x="235" y="392">{text(x_name)}</text>',
+        f'<text class="axis mid" transform="translate(14,182) rotate(-90)">{text(y_name)}</text>',
     ]
+    for value in _ticks(frame.y):
+        at = frame.y(value)
+        parts.append(_line("grid", 62, at, 408, at))
+        parts.append(_tick_label("end", 54, at + 4, value))
+    if x_ticks:
+        for value in _ticks(frame.x):
+            at = frame.x(value)
+            parts.append(_line("grid", at, 352, at, 12))
+            parts.append(_tick_label("mid", at, 370, value))
     return "".join(parts)
 
 
-def _x_tick(frame: Frame, value: float) -> str:
-    x, y = frame
-    at = f"{x(value):.1f}"
-    return (
-        f'<line class="grid" x1="{at}" y1="{y.start}" x2="{at}" y2="{y.stop}"/>'
-        f'<text class="tick mid" x="{at}" y="{y.start + 18}">{_tick_label(value)}</text>'
-    )
+def _tick_label(anchor: str, x: float, y: float, value: float) -> str:
+    label = f"{value:g}".replace("-", "−")
+    return f'<text class="tick {anchor}" x="{x:.1f}" y="{y:.1f}">{label}</text>'
 
 
-def _y_tick(frame: Frame, value: float) -> str:
-    x, y = frame
-    at = y(value)
-    return (
-        f'<line class="grid" x1="{x.start}" y1="{at:.1f}" x2="{x.stop}" y2="{at:.1f}"/>'
-        f'<text class="tick end" x="{x.start - 8}" y="{at + 4:.1f}">{_tick_label(value)}</text>'
-    )
-
-
-def _tick_label(value: float) -> str:
-    return f"{value:g}".replace("-", "−")
+def _line(kind: str, x1: float, y1: float, x2: float, y2: float) -> str:
+    return f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'
