@@ -25,7 +25,7 @@ HOSTILE = "<script>alert('x')</script> & \"Co\""
 
 
 class Outline(HTMLParser):
-    """Elements of a page; fails on an end tag that does not match."""
+    """Elements of a page; fails on mismatched end tags."""
 
     def __init__(self):
         super().__init__()
@@ -68,9 +68,14 @@ def case(rng, n=40, measures="map ndcg@10 ranking-error", better=True, **ids):
     relevance = Relevance.from_labels(y, **ids)
     before, after = (evaluate(ranking, relevance, measures) for ranking in rankings)
     return {
-        "title": "A test", "before": before, "after": after, "rankings": tuple(rankings),
-        "relevance": relevance, "views": (noise[:, :2], seen[:, :2]), "view_labels": y,
-    }  # fmt: skip
+        "title": "A test",
+        "before": before,
+        "after": after,
+        "rankings": tuple(rankings),
+        "relevance": relevance,
+        "views": (noise[:, :2], seen[:, :2]),
+        "view_labels": y,
+    }
 
 
 @pytest.fixture
@@ -109,14 +114,14 @@ def test_optional_parts_are_absent(given, target):
 
 
 def test_the_numbers_are_those_of_compare(given, target):
-    found = compare(given["before"], given["after"])
+    comparison = compare(given["before"], given["after"])
     text = write_report(target, **given).read_text(encoding="utf-8")
-    for name in found.before:
-        for value in (found.before[name], found.after[name]):
+    for name in comparison.before:
+        for value in (comparison.before[name], comparison.after[name]):
             assert f"<td>{value:.3f}<small>" in text
-        assert signed(found.difference[name]) in text
+        assert signed(comparison.difference[name]) in text
     assert (
-        f"from {found.before['map']:.3f} (before) to {found.after['map']:.3f} (after)"
+        f"from {comparison.before['map']:.3f} (before) to {comparison.after['map']:.3f} (after)"
         in text
     )
 
@@ -192,9 +197,14 @@ def test_large_input_is_thinned_and_says_so(target):
     before, after = (Report({"map": rng.random(n)}) for _ in range(2))
     views = (rng.random((n, 2)), rng.random((n, 2)))
     write_report(
-        target, title="Large", before=before, after=after, rankings=(ranking, ranking),
-        relevance=relevance, views=views,
-    )  # fmt: skip
+        target,
+        title="Large",
+        before=before,
+        after=after,
+        rankings=(ranking, ranking),
+        relevance=relevance,
+        views=views,
+    )
     text = target.read_text(encoding="utf-8")
     assert text.count('class="dot ') == 2_000
     assert "Shown: 2,000 of 2,500 queries" in text
@@ -408,9 +418,14 @@ def test_lists_are_matched_by_name(target):
     new = Ranking.from_run({"q": {"a": 3.0, "d": 2.0, "c": 1.0}})
     before, after = (evaluate(ranking, relevance) for ranking in (old, new))
     text = write_report(
-        target, title="By name", before=before, after=after, rankings=(old, new),
-        relevance=relevance, describe_item=lambda i: f"row {i}",
-    ).read_text(encoding="utf-8")  # fmt: skip
+        target,
+        title="By name",
+        before=before,
+        after=after,
+        rankings=(old, new),
+        relevance=relevance,
+        describe_item=lambda i: f"row {i}",
+    ).read_text(encoding="utf-8")
     assert hits(text) == [[], ["row 0", "row 2"]]
     assert "relevant, grade 2" in text
     assert ">unjudged</span>" in text
@@ -423,13 +438,18 @@ def test_a_query_without_a_list(target):
     new = Ranking.from_run({"q": {"a": 1.0, "b": 0.5}, "r": {"b": 1.0, "a": 0.0}})
     before, after = (evaluate(ranking, relevance) for ranking in (old, new))
     write_report(
-        target, title="Missing", before=before, after=after, rankings=(old, new),
-        relevance=relevance, example=1,
-    )  # fmt: skip
+        target,
+        title="Missing",
+        before=before,
+        after=after,
+        rankings=(old, new),
+        relevance=relevance,
+        example=1,
+    )
     assert "0 of the first 0 relevant" in target.read_text(encoding="utf-8")
 
 
-# ---------------------------------------------------------------------- refusals
+# ---------------------------------------------------------------------- bad input
 
 
 @pytest.mark.parametrize(
@@ -494,11 +514,16 @@ def test_markers_of_a_hundred_classes_differ():
 
 def test_words():
     assert [signed(0.1), signed(-0.1), signed(0.0), signed(-1e-9)] == [
-        "+0.100", "−0.100", "0.000", "0.000",
-    ]  # fmt: skip
+        "+0.100",
+        "−0.100",
+        "0.000",
+        "0.000",
+    ]
     assert [count(1, "query"), count(2_000, "query"), count(3, "point")] == [
-        "1 query", "2,000 queries", "3 points",
-    ]  # fmt: skip
+        "1 query",
+        "2,000 queries",
+        "3 points",
+    ]
 
 
 # ---------------------------------------------------------------------- in a browser

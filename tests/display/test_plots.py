@@ -1,4 +1,4 @@
-"""Pictures: what is drawn is what the numbers say."""
+"""Plots: the drawn data are the given numbers."""
 
 import sys
 
@@ -79,9 +79,15 @@ def test_the_spectrum_of_a_metric():
 
 @pytest.mark.parametrize(
     ("spectrum", "mass", "n"),
-    [([4, 3, 2, 1], 0.4, 1), ([4, 3, 2, 1], 0.41, 2), ([1, 0, 0], 1.0, 1), ([0, 0], 0.95, 0),
-     ([1, 1, 1, 1], 0.95, 4), ([1, 1, 1, 1], 1.0, 4)],
-)  # fmt: skip
+    [
+        ([4, 3, 2, 1], 0.4, 1),
+        ([4, 3, 2, 1], 0.41, 2),
+        ([1, 0, 0], 1.0, 1),
+        ([0, 0], 0.95, 0),
+        ([1, 1, 1, 1], 0.95, 4),
+        ([1, 1, 1, 1], 1.0, 4),
+    ],
+)
 def test_directions_that_hold_a_share(spectrum, mass, n):
     assert n_directions(spectrum, mass) == n
 
@@ -142,9 +148,9 @@ def test_spaces_show_held_out_points_with_their_error():
         assert display.errors[name] == pytest.approx(report.means["ranking-error"])
         assert ax.get_title() == f"{name}: ranking error {display.errors[name]:.3f}"
         assert sum(len(line.get_xdata()) for line in ax.lines) == len(test.X)
-    own = display.axes_[1].lines[0].get_xydata()
+    first_class = display.axes_[1].lines[0].get_xydata()
     np.testing.assert_allclose(
-        own, test.X[test.labels == np.unique(test.labels)[0], :2]
+        first_class, test.X[test.labels == np.unique(test.labels)[0], :2]
     )
     assert (display.views["one"][:, 1] == 0).all()
 
