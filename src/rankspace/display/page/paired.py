@@ -125,7 +125,7 @@ def pair_reports(
     return PairedReports(
         before=_with_values(before, before_values),
         after=_with_values(before, after_values),
-        names=names,
+        names=(str(names[0]), str(names[1])),
         rankings=rankings,
         relevance=relevance,
     )
