@@ -1,4 +1,4 @@
-"""Exports by the command line."""
+"""Exports from the command line."""
 
 import json
 
@@ -44,7 +44,7 @@ def test_to_faiss(files, capsys, index):
     assert np.mean(shared) >= 0.99 * K
 
 
-def test_to_npy_and_frozen(files, capsys):
+def test_to_npy_and_query_side(files, capsys):
     metric, X = files
     found = json.loads(
         answer(
@@ -55,9 +55,9 @@ def test_to_npy_and_frozen(files, capsys):
     np.testing.assert_allclose(
         np.load("x.npy"), metric.transform(X), rtol=1e-4, atol=1e-5
     )
-    answer(capsys, "--to", "frozen", "--vectors", "X.npy", "--output", "frozen.npy")
-    asked = load_metric("frozen.queries.safetensors")
-    ranking = Index(np.load("frozen.npy"), asked).rank(X[:20], K)
+    answer(capsys, "--to", "query-side", "--vectors", "X.npy", "--output", "items.npy")
+    query_metric = load_metric("items.queries.safetensors")
+    ranking = Index(np.load("items.npy"), query_metric).rank(X[:20], K)
     np.testing.assert_array_equal(ranking.items.reshape(-1, K), expected(files))
 
 
@@ -109,7 +109,7 @@ def test_to_qdrant_in_a_folder(files, capsys):
     assert [p.id for p in found] == Index(X[:12], metric).rank(X[:1], K).items.tolist()
 
 
-def test_a_data_set_brings_its_vectors(capsys):
+def test_a_dataset_can_be_exported_by_name(capsys):
     LinearMetric(np.ones((2, 13))).save("m")
     answer(capsys, "--to", "npy", "--vectors", "wine", "--output", "wine.npy")
     assert np.load("wine.npy").shape == (178, 2)
@@ -131,7 +131,7 @@ def test_a_data_set_brings_its_vectors(capsys):
          "PostgreSQL says: connection"),
     ],
 )  # fmt: skip
-def test_export_refuses(capsys, words, message):
+def test_invalid_options_give_one_line(capsys, words, message):
     if "--url" in words and "pgvector" in words:
         pytest.importorskip("psycopg")
     assert cli.main(["export", "m", *words]) == 2

@@ -1,4 +1,4 @@
-"""Metrics where vectors live: each place ranks as our own index does."""
+"""Exports: every target ranks as `Index` does."""
 
 import subprocess
 import sys
@@ -92,17 +92,21 @@ def test_npy_is_written_in_blocks(metric, X, Q, tmp_path, block_size):
         metric, tmp_path / "X.npy", tmp_path / "mapped.npy",
         block_size=block_size, progress=shares.append,
     )  # fmt: skip
-    to_npy(metric, Q, tmp_path / "asked.npy", side="queries", block_size=block_size)
+    to_npy(metric, Q, tmp_path / "queries.npy", side="queries", block_size=block_size)
     mapped = np.load(tmp_path / "mapped.npy", mmap_mode="r")
     assert mapped.dtype == np.float32
     assert mapped.flags.c_contiguous
     np.testing.assert_allclose(mapped, metric.embed_items(X[:50]), rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(
-        np.load(tmp_path / "asked.npy"), metric.embed_queries(Q), rtol=1e-4, atol=1e-4
+        np.load(tmp_path / "queries.npy"), metric.embed_queries(Q), rtol=1e-4, atol=1e-4
     )
     assert len(shares) == -(-50 // block_size)
     assert shares[-1] == 1.0
-    assert {p.name for p in tmp_path.iterdir()} == {"X.npy", "mapped.npy", "asked.npy"}
+    assert {p.name for p in tmp_path.iterdir()} == {
+        "X.npy",
+        "mapped.npy",
+        "queries.npy",
+    }
 
 
 @pytest.mark.parametrize(
@@ -125,29 +129,33 @@ def test_npy_keeps_single_precision(tmp_path, stored, written):
 
 @pytest.mark.parametrize("offset", [0.0, 100.0])
 @pytest.mark.parametrize("in_file", [True, False])
-def test_frozen_corpus_ranks_alike(metric, X, Q, tmp_path, offset, in_file):
+def test_query_side_search_ranks_as_the_metric(metric, X, Q, tmp_path, offset, in_file):
     X, Q = X + np.float32(offset), Q + np.float32(offset)
-    path = tmp_path / "frozen.npy" if in_file else None
-    items, asked = to_query_side(metric, X, path, block_size=999)
+    path = tmp_path / "items.npy" if in_file else None
+    items, query_metric = to_query_side(metric, X, path, block_size=999)
     np.testing.assert_array_equal(items[:, :24], X)
     assert items.shape[1] == 24 + (not metric.inner_product)
     assert items.dtype == np.float32
-    found = by_inner_product(asked.embed_queries(Q.astype(float)), items.astype(float))
+    found = by_inner_product(
+        query_metric.embed_queries(Q.astype(float)), items.astype(float)
+    )
     assert_same_lists(found, metric, Q, X)
-    asked.save(tmp_path / "queries.safetensors")
+    query_metric.save(tmp_path / "queries.safetensors")
     ranking = Index(items, BilinearMetric.load(tmp_path / "queries.safetensors")).rank(
         Q, K
     )
     assert recall(ranking.items.reshape(-1, K), metric, Q, X) > 0.99
 
 
-def test_the_column_of_a_frozen_corpus_is_the_formula(X):
+def test_the_added_column_is_the_formula(X):
     metric = make_metric("linear")
-    items, asked = to_query_side(metric, X[:20].astype(float))
+    items, query_metric = to_query_side(metric, X[:20].astype(float))
     W = metric.matrix
     np.testing.assert_allclose(items[:, -1], [-x @ W @ x for x in X[:20].astype(float)])
     query = X[30].astype(float)
-    np.testing.assert_allclose(asked.embed_queries([query])[0], [*(2 * W @ query), 1.0])
+    np.testing.assert_allclose(
+        query_metric.embed_queries([query])[0], [*(2 * W @ query), 1.0]
+    )
 
 
 # ---------------------------------------------------------------------- FAISS
@@ -187,9 +195,9 @@ def test_approximate_faiss_finds_what_it_promises(
     metric, X, Q, tmp_path, index_kind, with_queries
 ):
     faiss = pytest.importorskip("faiss")
-    asked = Q[50:] if with_queries else None
+    queries = Q[50:] if with_queries else None
     index = to_faiss(
-        metric, X, tmp_path / "index.faiss", index=index_kind, queries=asked
+        metric, X, tmp_path / "index.faiss", index=index_kind, queries=queries
     )
     assert recall(index.search(Q[:50], K)[1], metric, Q[:50], X) >= 0.99
     stored = faiss.read_index(str(tmp_path / "index.faiss"))
@@ -230,17 +238,17 @@ def test_onnx_maps_as_the_metric_does(metric, X, tmp_path, side):
     )
 
 
-def test_lists_of_a_query_that_went_through_onnx(metric, X, Q, tmp_path):
+def test_queries_mapped_by_onnx_rank_as_the_metric(metric, X, Q, tmp_path):
     pytest.importorskip("onnx")
     runtime = pytest.importorskip("onnxruntime")
     model = to_onnx(metric).SerializeToString()
     session = runtime.InferenceSession(model, providers=["CPUExecutionProvider"])
-    (asked,) = session.run(None, {"vectors": Q})
+    (queries,) = session.run(None, {"vectors": Q})
     items = metric.embed_items(X)
     if metric.inner_product:
-        found = by_inner_product(asked, items)
+        found = by_inner_product(queries, items)
     else:
-        found = Index(items).rank(asked, K).items.reshape(-1, K)
+        found = Index(items).rank(queries, K).items.reshape(-1, K)
     assert_same_lists(found, metric, Q, X)
 
 
@@ -283,7 +291,7 @@ def fetch_lists(connection, sql, metric, Q):
     return lists
 
 
-def test_pgvector_ranks_alike(metric, X, Q, connection):
+def test_pgvector_ranks_as_the_metric(metric, X, Q, connection):
     sql = to_pgvector(metric, X, connection, block_size=700)
     assert_same_lists(fetch_lists(connection, sql, metric, Q), metric, Q, X)
     stored = connection.execute(
@@ -367,14 +375,14 @@ def test_tables_that_pgvector_cannot_hold():
     ):
         to_pgvector(wide, [[1.0]], "", index="hnsw")
     for table in ("Items", 'a"b', "a b", "a.b.c", ""):
-        with pytest.raises(ValueError, match="table must be a name of small letters"):
+        with pytest.raises(ValueError, match="table must be lower-case letters"):
             to_pgvector(wide, [[1.0]], "", table=table)
 
 
 # ---------------------------------------------------------------------- Qdrant
 
 
-def test_qdrant_ranks_alike(metric, X, Q):
+def test_qdrant_ranks_as_the_metric(metric, X, Q):
     qdrant = pytest.importorskip("qdrant_client")
     client = qdrant.QdrantClient(":memory:")
     to_qdrant(metric, X, client, collection="docs", ids=[f"d{i}" for i in range(3000)])
@@ -396,13 +404,13 @@ def test_qdrant_refuses_to_overwrite(X):
     assert client.count("items").count == 10
 
 
-# ---------------------------------------------------------------------- refusals
+# ---------------------------------------------------------------------- errors
 
 
 @pytest.mark.parametrize(
     ("export", "package"),
     [
-        (lambda m, X: to_faiss(m, X), "faiss-cpu"),
+        (lambda m, X: to_faiss(m, X), "faiss"),
         (lambda m, X: to_onnx(m), "onnx"),
         (lambda m, X: to_pgvector(m, X, ""), "psycopg"),
     ],
@@ -431,7 +439,7 @@ def test_a_missing_package_names_the_extra(X, monkeypatch, export, package):
         ({"vectors": np.ones((0, 24))}, "vectors must hold at least one vector"),
         (
             {"metric": "euclidean"},
-            "metric must be a LinearMetric or a BilinearMetric.*got str",
+            "metric must be a LinearMetric, BilinearMetric or AsymmetricMetric.*got str",
         ),
         ({"block_size": 0}, "block_size must be at least 1 row: got 0"),
     ],

@@ -1,4 +1,4 @@
-"""The verb that puts a metric where vectors live: ``export``."""
+"""The command ``export``: a metric, or mapped items, to files, indexes and databases."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from .._engine.optional import require
 from .options import add_verb, as_json, check_output
 from .progress import Progress
 
@@ -14,21 +15,23 @@ SERVERS = ("pgvector", "qdrant")
 
 
 def add_export(verbs: Any) -> None:
-    """The words of ``export``."""
+    """Add the options of ``export``."""
     parser = add_verb(
         verbs,
         export,
-        "put a metric where vectors live",
-        "Write a metric, or items mapped by it, in the form that another program searches.",
+        "export a metric to an index or a database",
+        "Write a metric, or items mapped by it, in a format that other programs search.",
         "rankspace export my.safetensors --to faiss --vectors corpus.npy --output my.faiss",
     )
     parser.add_argument("metric", metavar="METRIC", help="a metric file")
-    parser.add_argument("--to", required=True, choices=tuple(TARGETS), help="the form")
+    parser.add_argument(
+        "--to", required=True, choices=tuple(TARGETS), help="the format"
+    )
     parser.add_argument(
         "--vectors",
-        help="the items: a file of vectors, a BEIR folder, or the name of a data set",
+        help="the items: a file of vectors, a BEIR folder, or the name of a dataset",
     )
-    parser.add_argument("--ids", help="names of the items of a file, a line each")
+    parser.add_argument("--ids", help="names of the items of a file, one per line")
     parser.add_argument(
         "--output",
         dest="place",
@@ -39,33 +42,33 @@ def add_export(verbs: Any) -> None:
         "--index",
         choices=("exact", "hnsw", "ivf"),
         default="exact",
-        help="how faiss and pgvector search; ivf is of faiss alone",
+        help="type of index, with faiss and pgvector; ivf with faiss only",
     )
     parser.add_argument(
         "--queries",
-        help="examples of queries in a .npy, to settle the effort of a FAISS index",
+        help="sample queries in a .npy file, to tune hnsw and ivf with faiss",
     )
     parser.add_argument(
         "--recall",
         type=float,
         default=0.99,
-        help="what such an index is to find of the true ten",
+        help="recall of the ten nearest items required of hnsw and ivf with faiss",
     )
     parser.add_argument(
         "--table", default="items", help="name of the table or collection"
     )
     parser.add_argument(
-        "--replace", action="store_true", help="drop a table of that name first"
+        "--replace", action="store_true", help="drop an existing table of that name"
     )
     parser.add_argument(
         "--side",
         choices=("items", "queries"),
-        help="whose map, with npy (items) or onnx (queries)",
+        help="which map, with npy (default items) or onnx (default queries)",
     )
 
 
 def export(options: argparse.Namespace) -> str:
-    """Put a metric where vectors live."""
+    """Export a metric, or items mapped by it."""
     from ..metrics import load_metric
 
     _check_words(options)
@@ -105,7 +108,9 @@ def _faiss(metric: Any, options: argparse.Namespace, progress: Any) -> str:
         recall=options.recall,
         progress=progress,
     )
-    return f"faiss.read_index({options.place!r}).search(queries, k), with queries as they are"
+    return (
+        f"faiss.read_index({options.place!r}).search(queries, k), with unmapped queries"
+    )
 
 
 def _npy(metric: Any, options: argparse.Namespace, progress: Any) -> str:
@@ -118,25 +123,25 @@ def _npy(metric: Any, options: argparse.Namespace, progress: Any) -> str:
     return _measure(metric)
 
 
-def _frozen(metric: Any, options: argparse.Namespace, progress: Any) -> str:
+def _query_side(metric: Any, options: argparse.Namespace, progress: Any) -> str:
     from ..export import to_query_side
 
     vectors, _ = _items(options)
-    asked = Path(options.place).with_suffix(".queries.safetensors")
-    to_query_side(metric, vectors, options.place, progress=progress).metric.save(asked)
-    return f"inner product with queries mapped by {asked}"
+    exported = to_query_side(metric, vectors, options.place, progress=progress)
+    query_metric = Path(options.place).with_suffix(".queries.safetensors")
+    exported.metric.save(query_metric)
+    return f"inner product with queries mapped by {query_metric}"
 
 
 def _onnx(metric: Any, options: argparse.Namespace, progress: Any) -> str:
     from ..export import to_onnx
 
     to_onnx(metric, options.place, side=options.side or "queries")
-    return f"{_measure(metric)} of what the model maps"
+    return f"{_measure(metric)} of vectors mapped by the model"
 
 
 def _pgvector(metric: Any, options: argparse.Namespace, progress: Any) -> str:
     from ..export import to_pgvector, to_sql
-    from ..export._checks import need
 
     vectors, ids = _items(options)
     words: dict[str, Any] = {"table": options.table, "index": options.index, "ids": ids}
@@ -145,17 +150,16 @@ def _pgvector(metric: Any, options: argparse.Namespace, progress: Any) -> str:
         return to_sql(metric, vectors, options.place, **words)
     try:
         return to_pgvector(metric, vectors, options.url, **words)
-    except need("psycopg", "psycopg[binary]").Error as error:
+    except require("psycopg", extra="export").Error as error:
         raise ValueError(f"PostgreSQL says: {error}") from error
 
 
 def _qdrant(metric: Any, options: argparse.Namespace, progress: Any) -> str:
     from ..export import to_qdrant
-    from ..export._checks import need
 
     vectors, ids = _items(options)
     where = {"url": options.url} if options.place is None else {"path": options.place}
-    qdrant = need("qdrant_client", "qdrant-client")
+    qdrant = require("qdrant_client", extra="export")
     from qdrant_client.http.exceptions import ApiException
 
     try:
@@ -191,5 +195,5 @@ TARGETS: dict[str, Callable[[Any, argparse.Namespace, Any], str]] = {
     "pgvector": _pgvector,
     "qdrant": _qdrant,
     "npy": _npy,
-    "frozen": _frozen,
+    "query-side": _query_side,
 }
