@@ -1,4 +1,4 @@
-"""Exports from the command line."""
+"""Exports by the command line."""
 
 import json
 
@@ -109,7 +109,7 @@ def test_to_qdrant_in_a_folder(files, capsys):
     assert [p.id for p in found] == Index(X[:12], metric).rank(X[:1], K).items.tolist()
 
 
-def test_a_dataset_can_be_exported_by_name(capsys):
+def test_a_data_set_brings_its_vectors(capsys):
     LinearMetric(np.ones((2, 13))).save("m")
     answer(capsys, "--to", "npy", "--vectors", "wine", "--output", "wine.npy")
     assert np.load("wine.npy").shape == (178, 2)
@@ -131,7 +131,7 @@ def test_a_dataset_can_be_exported_by_name(capsys):
          "PostgreSQL says: connection"),
     ],
 )  # fmt: skip
-def test_invalid_options_give_one_line(capsys, words, message):
+def test_export_refuses(capsys, words, message):
     if "--url" in words and "pgvector" in words:
         pytest.importorskip("psycopg")
     assert cli.main(["export", "m", *words]) == 2

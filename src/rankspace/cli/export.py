@@ -1,4 +1,4 @@
-"""The command ``export``: a metric, or mapped items, to files, indexes and databases."""
+"""The verb that puts a metric where vectors live: ``export``."""
 
 from __future__ import annotations
 
@@ -15,23 +15,21 @@ SERVERS = ("pgvector", "qdrant")
 
 
 def add_export(verbs: Any) -> None:
-    """Add the options of ``export``."""
+    """The words of ``export``."""
     parser = add_verb(
         verbs,
         export,
-        "export a metric to an index or a database",
-        "Write a metric, or items mapped by it, in a format that other programs search.",
+        "put a metric where vectors live",
+        "Write a metric, or items mapped by it, in the form that another program searches.",
         "rankspace export my.safetensors --to faiss --vectors corpus.npy --output my.faiss",
     )
     parser.add_argument("metric", metavar="METRIC", help="a metric file")
-    parser.add_argument(
-        "--to", required=True, choices=tuple(TARGETS), help="the format"
-    )
+    parser.add_argument("--to", required=True, choices=tuple(TARGETS), help="the form")
     parser.add_argument(
         "--vectors",
-        help="the items: a file of vectors, a BEIR folder, or the name of a dataset",
+        help="the items: a file of vectors, a BEIR folder, or the name of a data set",
     )
-    parser.add_argument("--ids", help="names of the items of a file, one per line")
+    parser.add_argument("--ids", help="names of the items of a file, a line each")
     parser.add_argument(
         "--output",
         dest="place",
@@ -42,33 +40,33 @@ def add_export(verbs: Any) -> None:
         "--index",
         choices=("exact", "hnsw", "ivf"),
         default="exact",
-        help="type of index, with faiss and pgvector; ivf with faiss only",
+        help="how faiss and pgvector search; ivf is of faiss alone",
     )
     parser.add_argument(
         "--queries",
-        help="sample queries in a .npy file, to tune hnsw and ivf with faiss",
+        help="examples of queries in a .npy, to settle the effort of a FAISS index",
     )
     parser.add_argument(
         "--recall",
         type=float,
         default=0.99,
-        help="recall of the ten nearest items required of hnsw and ivf with faiss",
+        help="what such an index is to find of the true ten",
     )
     parser.add_argument(
         "--table", default="items", help="name of the table or collection"
     )
     parser.add_argument(
-        "--replace", action="store_true", help="drop an existing table of that name"
+        "--replace", action="store_true", help="drop a table of that name first"
     )
     parser.add_argument(
         "--side",
         choices=("items", "queries"),
-        help="which map, with npy (default items) or onnx (default queries)",
+        help="whose map, with npy (items) or onnx (queries)",
     )
 
 
 def export(options: argparse.Namespace) -> str:
-    """Export a metric, or items mapped by it."""
+    """Put a metric where vectors live."""
     from ..metrics import load_metric
 
     _check_words(options)
@@ -108,9 +106,7 @@ def _faiss(metric: Any, options: argparse.Namespace, progress: Any) -> str:
         recall=options.recall,
         progress=progress,
     )
-    return (
-        f"faiss.read_index({options.place!r}).search(queries, k), with unmapped queries"
-    )
+    return f"faiss.read_index({options.place!r}).search(queries, k), with queries as they are"
 
 
 def _npy(metric: Any, options: argparse.Namespace, progress: Any) -> str:
@@ -137,7 +133,7 @@ def _onnx(metric: Any, options: argparse.Namespace, progress: Any) -> str:
     from ..export import to_onnx
 
     to_onnx(metric, options.place, side=options.side or "queries")
-    return f"{_measure(metric)} of vectors mapped by the model"
+    return f"{_measure(metric)} of what the model maps"
 
 
 def _pgvector(metric: Any, options: argparse.Namespace, progress: Any) -> str:
