@@ -56,24 +56,24 @@ def metric(request):
     return make_metric(request.param)
 
 
-def assert_same_lists(found, metric, Q, X, rtol=1e-4):
-    """The ten items found are those of `Index`, up to ties within single precision."""
+def assert_same_lists(ranked, metric, Q, X, rtol=1e-4):
+    """The ten nearest items are those of `Index`, up to ties within single precision."""
     wanted = Index(X.astype(float), metric).rank(Q.astype(float), K)
-    found = np.asarray(found)
-    assert found.shape == (len(Q), K)
-    assert all(len(set(row)) == K for row in found.tolist())
+    ranked = np.asarray(ranked)
+    assert ranked.shape == (len(Q), K)
+    assert all(len(set(row)) == K for row in ranked.tolist())
     got = np.take_along_axis(
-        metric.distances(Q.astype(float), X.astype(float)), found, axis=1
+        metric.distances(Q.astype(float), X.astype(float)), ranked, axis=1
     )
-    best = wanted.distances.reshape(found.shape)
+    best = wanted.distances.reshape(ranked.shape)
     np.testing.assert_allclose(got, best, rtol=rtol)
-    assert np.mean(found == wanted.items.reshape(found.shape)) > 0.99
+    assert np.mean(ranked == wanted.items.reshape(ranked.shape)) > 0.99
 
 
-def recall(found, metric, Q, X):
+def recall(ranked, metric, Q, X):
     wanted = Index(X, metric).rank(Q, K).items.reshape(-1, K)
     return np.mean(
-        [len(set(a) & set(b)) / K for a, b in zip(found, wanted, strict=True)]
+        [len(set(a) & set(b)) / K for a, b in zip(ranked, wanted, strict=True)]
     )
 
 
@@ -122,9 +122,9 @@ def test_npy_keeps_single_precision(tmp_path, stored, written):
         tmp_path / "out.npy",
         block_size=3,
     )
-    found = np.load(tmp_path / "out.npy")
-    assert found.dtype == written
-    np.testing.assert_array_equal(found, X.astype(float) @ [[1.0], [2.0], [3.0]])
+    mapped = np.load(tmp_path / "out.npy")
+    assert mapped.dtype == written
+    np.testing.assert_array_equal(mapped, X.astype(float) @ [[1.0], [2.0], [3.0]])
 
 
 @pytest.mark.parametrize("offset", [0.0, 100.0])
@@ -136,10 +136,10 @@ def test_query_side_search_ranks_as_the_metric(metric, X, Q, tmp_path, offset, i
     np.testing.assert_array_equal(items[:, :24], X)
     assert items.shape[1] == 24 + (not metric.inner_product)
     assert items.dtype == np.float32
-    found = by_inner_product(
+    ranked = by_inner_product(
         query_metric.embed_queries(Q.astype(float)), items.astype(float)
     )
-    assert_same_lists(found, metric, Q, X)
+    assert_same_lists(ranked, metric, Q, X)
     query_metric.save(tmp_path / "queries.safetensors")
     ranking = Index(items, BilinearMetric.load(tmp_path / "queries.safetensors")).rank(
         Q, K
@@ -208,9 +208,9 @@ def test_approximate_faiss_finds_what_it_promises(
 def test_faiss_of_few_items(metric, X, index_kind):
     pytest.importorskip("faiss")
     index = to_faiss(metric, X[:3], index=index_kind)
-    found = index.search(X[:2], 3)[1]
+    ranked = index.search(X[:2], 3)[1]
     np.testing.assert_array_equal(
-        found, np.argsort(metric.distances(X[:2], X[:3]), axis=1)
+        ranked, np.argsort(metric.distances(X[:2], X[:3]), axis=1)
     )
 
 
@@ -228,10 +228,10 @@ def test_onnx_maps_as_the_metric_does(metric, X, tmp_path, side):
     session = runtime.InferenceSession(
         tmp_path / "map.onnx", providers=["CPUExecutionProvider"]
     )
-    (found,) = session.run(["mapped"], {"vectors": X})
+    (mapped,) = session.run(["mapped"], {"vectors": X})
     embed = metric.embed_queries if side == "queries" else metric.embed_items
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, embed(X), rtol=1e-4, atol=1e-4)
+    assert mapped.dtype == np.float32
+    np.testing.assert_allclose(mapped, embed(X), rtol=1e-4, atol=1e-4)
     notes = session.get_modelmeta().custom_metadata_map
     assert notes["search"] == (
         "inner product" if metric.inner_product else "Euclidean distance"
@@ -246,10 +246,10 @@ def test_queries_mapped_by_onnx_rank_as_the_metric(metric, X, Q, tmp_path):
     (queries,) = session.run(None, {"vectors": Q})
     items = metric.embed_items(X)
     if metric.inner_product:
-        found = by_inner_product(queries, items)
+        ranked = by_inner_product(queries, items)
     else:
-        found = Index(items).rank(queries, K).items.reshape(-1, K)
-    assert_same_lists(found, metric, Q, X)
+        ranked = Index(items).rank(queries, K).items.reshape(-1, K)
+    assert_same_lists(ranked, metric, Q, X)
 
 
 # ---------------------------------------------------------------------- PostgreSQL
@@ -257,7 +257,7 @@ def test_queries_mapped_by_onnx_rank_as_the_metric(metric, X, Q, tmp_path):
 
 @pytest.fixture(scope="module")
 def server():
-    """A PostgreSQL of our own in a folder of its own, gone at the end."""
+    """A temporary PostgreSQL server."""
     with (
         tempfile.TemporaryDirectory(prefix="pg") as folder,
         pytest.MonkeyPatch.context() as patch,
@@ -321,12 +321,12 @@ def test_pgvector_keeps_names_and_refuses_to_overwrite(X, Q, connection):
     metric = make_metric("linear")
     names = [f"it's \t n\u00b0{i}" for i in range(50)]
     sql = to_pgvector(metric, X[:50], connection, ids=names)
-    found = connection.execute(
+    rows = connection.execute(
         sql, (str(metric.embed_queries(Q)[0].tolist()), 50)
     ).fetchall()
-    assert [row[0] for row in found] == Index(X[:50], metric, ids=names).rank(
-        Q[:1]
-    ).ids(0)
+    assert [row[0] for row in rows] == Index(X[:50], metric, ids=names).rank(Q[:1]).ids(
+        0
+    )
     with pytest.raises(
         ValueError, match=r"table must be new: items exists\. Pass replace=True"
     ):

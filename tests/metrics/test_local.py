@@ -59,13 +59,13 @@ def test_distances_from_queries_are_sums_over_metrics(seed, kernel):
         rng.normal(size=(6, 3)),
         rng.normal(size=(2, 3)),
     )
-    found = metric.distances(Q, X)
+    distances = metric.distances(Q, X)
     for q, x in np.ndindex(2, 6):
         expected = sum(
             w * KERNEL_VALUES[kernel](np.linalg.norm(L @ (X[x] - Q[q])))
             for w, L in zip(metric.weights[0], metric.factors, strict=True)
         )
-        assert found[q, x] == pytest.approx(expected)
+        assert distances[q, x] == pytest.approx(expected)
     np.testing.assert_allclose(
         metric.distances(X, X), metric.distances(X, X).T, atol=1e-12
     )
@@ -163,9 +163,9 @@ def test_saved_files_hold_the_feature_scaling(kind, rng, tmp_path):
         scaling=scaling, kernel="paper", parameters={"method": "test"},
     )  # fmt: skip
     metric.save(tmp_path / "m.safetensors")
-    found = LocalMetric.load(tmp_path / "m.safetensors")
-    np.testing.assert_array_equal(found.scores(X), metric.scores(X))
-    assert found.parameters == metric.parameters
+    loaded = LocalMetric.load(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(loaded.scores(X), metric.scores(X))
+    assert loaded.parameters == metric.parameters
     with pytest.raises(ValueError, match="must hold a LinearMetric"):
         LinearMetric.load(tmp_path / "m.safetensors")
 

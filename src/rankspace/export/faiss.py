@@ -193,7 +193,7 @@ def _tune_effort(store: Any, index: str, queries: np.ndarray, recall: float) -> 
     else:
         holder, name = store, "nprobe"
         effort, limit = 1, store.nlist
-        exact = store  # exact while all cells are probed, as they are next
+        exact = store  # exact with all cells probed, which is set next
     depth = min(DEPTH, store.ntotal)
     setattr(holder, name, limit)
     _, nearest = exact.search(queries, depth)

@@ -58,8 +58,8 @@ def to_qdrant(
     >>> from rankspace.export import to_qdrant
     >>> metric, client = LinearMetric([[1.0, 0.0]]), QdrantClient(":memory:")
     >>> to_qdrant(metric, [[0.0, 9.0], [1.0, 0.0], [3.0, 5.0]], client, ids=["a", "b", "c"])
-    >>> found = client.query_points("items", metric.embed_queries([[2.9, 0.0]])[0], limit=2)
-    >>> [point.payload["name"] for point in found.points]
+    >>> nearest = client.query_points("items", metric.embed_queries([[2.9, 0.0]])[0], limit=2)
+    >>> [point.payload["name"] for point in nearest.points]
     ['c', 'b']
     """
     blocks = open_blocks(metric, vectors, block_size)

@@ -222,17 +222,14 @@ class LocalMetric(StoredMetric):
         cls, arrays: Mapping[str, np.ndarray], parameters: dict[str, Any]
     ) -> Self:
         scaling_arrays = [arrays[name] for name in SCALING_ARRAYS]
-        optional = {
-            name: arrays[name]
-            for name in ("anchors", "linear", "reference_profiles")
-            if arrays[name].size
-        }
         return cls(
             arrays["factors"],
             arrays["weights"],
-            **optional,
+            anchors=arrays["anchors"],
+            linear=arrays["linear"],
             kernel=parameters.pop("kernel"),
             scaling=FeatureScaling(parameters.pop("scaling"), *scaling_arrays),
+            reference_profiles=arrays["reference_profiles"],
             n_neighbors=parameters.pop("n_neighbors"),
             parameters=parameters,
         )
