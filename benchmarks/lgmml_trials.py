@@ -83,20 +83,20 @@ class Local(NamedTuple):
     weights: np.ndarray
     linear: np.ndarray
 
-    def heights(self, Z: np.ndarray) -> np.ndarray:
+    def kernel_values(self, Z: np.ndarray) -> np.ndarray:
         gaps = np.einsum("mrd,nd->nmr", self.factors, Z, optimize=True)
         gaps -= np.einsum("mrd,md->mr", self.factors, self.anchors)
         return -np.expm1(-0.5 * np.sum(gaps**2, axis=2))
 
     def scores(self, Z: np.ndarray) -> np.ndarray:
-        return Z @ self.linear - self.heights(Z) @ self.weights
+        return Z @ self.linear - self.kernel_values(Z) @ self.weights
 
 
 def weighted(problem: Problem, factors: np.ndarray, anchors: np.ndarray) -> Local:
     """Weights of given metrics and of features by the logistic loss, as LGMML finds them."""
     m = len(factors)
     empty = Local(factors, anchors, np.zeros(m), np.zeros(problem.Z.shape[1]))
-    H = empty.heights(problem.Z)
+    H = empty.kernel_values(problem.Z)
     spread = H.std(axis=0)
     spread[spread == 0] = np.inf
     columns = np.hstack([(H.mean(axis=0) - H) / spread, problem.Z])
@@ -196,7 +196,7 @@ def moved_by_descent(fold: Fold, problem: Problem, steps: int = 10) -> Local:
     local = as_it_comes(fold, problem)
     Z, shape = problem.Z, local.factors.shape
     m, size = len(local.factors), local.factors.size
-    spread = local.heights(Z).var(axis=0)
+    spread = local.kernel_values(Z).var(axis=0)
     decay = ALPHA * np.concatenate([np.zeros(size), spread, np.ones(shape[2])])
 
     def objective(theta: np.ndarray) -> tuple[float, np.ndarray]:
@@ -244,19 +244,19 @@ def boosted(fold: Fold, problem: Problem, rounds: int = 50, rate: float = 0.3) -
             set_scatter(points[near], points[far]), shared.pool, RECIPE
         )
         factor = factor / unit_of(around[order] @ factor.T, False)
-        height = -np.expm1(-0.5 * np.sum((around @ factor.T) ** 2, axis=1))
-        w = rate * best_weight(problem, scores, height)
-        scores = scores - w * height
+        values = -np.expm1(-0.5 * np.sum((around @ factor.T) ** 2, axis=1))
+        w = rate * best_weight(problem, scores, values)
+        scores = scores - w * values
         kept.append((factor @ shared.directions, Z[anchor], w))
     factors, anchors, weights = zip(*kept, strict=True)
     return Local(np.stack(factors), np.stack(anchors), np.array(weights), linear)
 
 
-def best_weight(problem: Problem, scores: np.ndarray, height: np.ndarray) -> float:
+def best_weight(problem: Problem, scores: np.ndarray, values: np.ndarray) -> float:
     """The weight of one more metric that lowers the loss most."""
-    decay = ALPHA / 2 * float(height.var())
+    decay = ALPHA / 2 * float(values.var())
     found = minimize_scalar(
-        lambda w: problem.loss(scores - w * height) + decay * w * w,
+        lambda w: problem.loss(scores - w * values) + decay * w * w,
         options={"maxiter": 20},
     )
     return float(found.x)
@@ -300,7 +300,7 @@ def trees(distances: bool) -> Callable[[Fold], Scorer]:
 
         def columns(part: Part) -> np.ndarray:
             Z = problem.scaling.apply(part.X).astype(np.float64)
-            return np.hstack([part.X, local.heights(Z)]) if distances else part.X
+            return np.hstack([part.X, local.kernel_values(Z)]) if distances else part.X
 
         data = [
             lightgbm.Dataset(columns(part), part.grades, group=part.sizes)

@@ -254,7 +254,7 @@ def test_every_listed_data_set_can_be_named():
             "length must not be negative: got -1",
         ),
         (["rank", "wine", "--output", "no/where"], "does not exist: create it first"),
-        (["rank", "wine", "--output", "x", "--metric", "run"], "no metric file"),
+        (["rank", "wine", "--output", "x", "--metric", "run"], "not a metric file"),
         (
             ["rank", "wine", "--output", "x", "--queries", "q.npy"],
             "--queries goes with a corpus",
