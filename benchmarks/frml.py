@@ -20,9 +20,9 @@ import numpy as np
 from _table import best_seconds, publish
 
 from rankspace import Relevance
-from rankspace._engine.parallel.threads import LazyPool, single_threaded_blas
+from rankspace._engine.parallel.threads import single_threaded_blas
+from rankspace.learners.solvers.points import Points
 from rankspace.learners.solvers.warp.descent import Descent, Options, Progress
-from rankspace.learners.solvers.warp.factors import Points
 from rankspace.learners.solvers.warp.sampling import sampling_of
 from rankspace.learners.solvers.warp.starts import start_factor
 
@@ -95,12 +95,12 @@ def row(n: int, d: int, m: int, gamma: float, reference: bool = False) -> list[A
         last.append(descent.run(last[0], TIMED))
 
     seconds = best_seconds(descend, 7) / TIMED
-    tally = last[1]
-    draws = tally.draws / TIMED
-    space = descent._space(progress, tally.way, LazyPool())
+    statistics = last[1]
+    draws = statistics.draws / TIMED
+    space = descent._space(progress, statistics.strategy)
     drawn = space.draw(sampling, progress.n_triplets, TIMED).draws
     scans = float(np.mean(drawn > n // 64))
-    products = product_seconds(tally.way, n, d, m, draws, scans) / BATCH
+    products = product_seconds(statistics.strategy, n, d, m, draws, scans) / BATCH
     speedup: Any = ""
     if reference:
         speedup = reference_seconds(X, relevance, progress, gamma) / seconds
@@ -110,7 +110,7 @@ def row(n: int, d: int, m: int, gamma: float, reference: bool = False) -> list[A
         d,
         m,
         gamma,
-        tally.way,
+        statistics.strategy,
         draws,
         1 / seconds,
         1e6 * seconds,

@@ -67,7 +67,7 @@ def main() -> None:
             learned,
             seconds,
             model.n_iter_,
-            model.history_[-1]["way"],
+            model.history_[-1]["strategy"],
             after,
         ],
     ]

@@ -23,8 +23,8 @@ from _table import best_seconds, publish
 
 from rankspace import Relevance
 from rankspace._engine.parallel.threads import thread_map
+from rankspace.learners.solvers.points import Points
 from rankspace.learners.solvers.smooth.components import MapLoss
-from rankspace.learners.solvers.warp.factors import Points
 
 DENSITY = 0.01
 

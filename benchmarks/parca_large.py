@@ -25,8 +25,8 @@ from _table import publish
 
 from rankspace import PARCA, Relevance, evaluate
 from rankspace.datasets import open_dataset
+from rankspace.learners.solvers.points import Scaling, scaled_points
 from rankspace.learners.solvers.smooth.components import MapLoss, RidgedLoss
-from rankspace.learners.solvers.warp.scaling import Scaling, scaled_points
 from rankspace.search.index import Index
 
 REG = 0.003

@@ -27,12 +27,13 @@ from rankspace import (
     BilinearMetric,
     Euclidean,
     LinearMetric,
+    LinearRanker,
     Relevance,
     evaluate,
 )
 
 
-class Weighted(BaseRanker):
+class Weighted(LinearRanker):
     """Scales the first feature; learns nothing else."""
 
     def __init__(self, weight=1.0):
@@ -44,7 +45,7 @@ class Weighted(BaseRanker):
         return LinearMetric(np.diag(scales))
 
 
-class NearBest(BaseRanker):
+class NearBest(LinearRanker):
     """Ranks candidates by their distance from the mean of the relevant training rows."""
 
     _accepts_lists = True
@@ -63,8 +64,6 @@ class NearBest(BaseRanker):
 
 class Similarity(BaseRanker):
     """Ranks by inner product."""
-
-    _metric_type = BilinearMetric
 
     def _fit_metric(self, X, relevance, queries):
         return BilinearMetric(np.eye(X.shape[1]), np.eye(X.shape[1]))
@@ -327,7 +326,7 @@ def test_queries_that_teach_nothing_are_counted(caplog):
     assert "2 of 6 queries have nothing relevant or nothing irrelevant" in caplog.text
 
 
-class Remembers(BaseRanker):
+class Remembers(LinearRanker):
     """Keeps what it was given to learn from."""
 
     def _fit_metric(self, X, relevance, queries):

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from rankspace import Relevance
+from rankspace.learners.solvers.points import Points
 from rankspace.learners.solvers.smooth import pair_ratio
 from rankspace.learners.solvers.smooth.components import (
     FLOOR,
@@ -28,7 +29,6 @@ from rankspace.learners.solvers.smooth.validation import (
     ranking_errors,
     try_setting,
 )
-from rankspace.learners.solvers.warp.factors import Points
 from rankspace.relevance.splits import Split
 from reference.parca import log_ratio, slopes
 

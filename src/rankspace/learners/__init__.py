@@ -5,6 +5,7 @@ from .baselines import LMNN, MLCC, SVMMAP, Euclidean
 from .frml import FRML
 from .gmml import GMML
 from .lgmml import LGMML
+from .linear import LinearRanker
 from .listwise import ListwiseMap
 from .logistic_parca import LogisticPARCA
 from .mlr import MLR
@@ -28,6 +29,7 @@ __all__ = [
     "SVMMAP",
     "BaseRanker",
     "Euclidean",
+    "LinearRanker",
     "ListwiseMap",
     "LogisticPARCA",
     "RobustMLR",

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-)
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._engine.parallel import as_rows
+from .._engine.vectors import as_rows
 from ..evaluation.measures import Report, evaluate
-from ..metrics.embedding import LinearMetric
 from ..metrics.local import Metric
 from ..relevance.relevance import Relevance
 from ..relevance.weights import list_of_row, query_weights
@@ -32,38 +26,36 @@ logger = logging.getLogger("rankspace")
 FLOATS = (np.float64, np.float32)
 
 
-def _is_linear(estimator: BaseRanker) -> bool:
-    return estimator._metric_type is LinearMetric
-
-
 def _takes_lists(estimator: BaseRanker) -> bool:
     return estimator._accepts_lists
 
 
-class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Base of all estimators: learns a metric under which nearest means most relevant.
+class BaseRanker(BaseEstimator):
+    """Base class of all estimators: input checks, supervision, ranking and scoring.
 
-    A subclass implements ``_fit_metric(X, relevance, queries)`` and returns a metric; it gets only the
-    queries that have something relevant and something irrelevant. If it learns from candidate lists
-    it sets ``_accepts_lists = True``, and offers ``_score_rows(X)``, larger is better; if it takes sparse
-    ``X`` it sets ``_accepts_sparse = "csr"``, if missing values ``_accepts_nan = True``. What fitting costs
-    stands with each subclass; ranking costs what `Index` says.
+    A subclass implements ``_fit_metric(X, relevance, queries)`` and returns a metric. It gets only
+    queries that have something relevant and something irrelevant. A subclass whose metric is a
+    `LinearMetric` derives from `LinearRanker` instead, and is a transformer too.
+
+    A subclass that learns from candidate lists sets ``_accepts_lists = True`` and implements
+    ``_score_rows(X)``, where larger is better. ``_accepts_sparse = "csr"`` allows sparse ``X``, and
+    ``_accepts_nan = True`` missing values. Each subclass documents what fitting costs; ranking costs
+    what `Index` says.
 
     Examples
     --------
+    >>> import numpy as np
     >>> from sklearn.datasets import load_iris
-    >>> from rankspace import BaseRanker, LinearMetric
-    >>> class Scaled(BaseRanker):
-    ...     '''Distance in units of the standard deviation of each feature.'''
+    >>> from rankspace import BaseRanker, BilinearMetric
+    >>> class InnerProduct(BaseRanker):
+    ...     '''Ranks by the plain inner product.'''
     ...     def _fit_metric(self, X, relevance, queries):
-    ...         import numpy as np
-    ...         return LinearMetric(np.diag(1 / X.std(axis=0)))
+    ...         return BilinearMetric(np.eye(X.shape[1]), np.eye(X.shape[1]))
     >>> X, y = load_iris(return_X_y=True)
-    >>> round(Scaled().fit(X, y).score(X, y), 3)
-    0.824
+    >>> round(InnerProduct().fit(X, y).score(X, y), 3)
+    0.481
     """
 
-    _metric_type: type = LinearMetric
     _accepts_lists = False
     _accepts_nan = False
     _accepts_sparse: str | bool = False
@@ -72,7 +64,7 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     __metadata_request__fit: ClassVar = {"qid": True}
     __metadata_request__score: ClassVar = {"qid": True, "sample_weight": True}
 
-    metric_: Metric
+    metric_: Any
 
     def _fit_metric(
         self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
@@ -118,9 +110,6 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _store_metric(self, metric: Metric) -> None:
         self.metric_ = metric
-        if _is_linear(self):
-            self.components_ = metric.components  # type: ignore[union-attr]
-            self._n_features_out = len(self.components_)
 
     def _check_items(self, X: Any, y: Any, reset: bool) -> np.ndarray:
         if y is None:
@@ -180,28 +169,6 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     # ------------------------------------------------------------------ use
 
-    def transform(self, X: Any) -> np.ndarray:
-        """Map points into the space where nearest means most relevant.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, n_features)
-            Points; float32 gives float32.
-
-        Returns
-        -------
-        ndarray of shape (n, n_components)
-        """
-        check_is_fitted(self)
-        X = validate_data(
-            self,
-            as_rows(X),
-            reset=False,
-            dtype=FLOATS,
-            accept_sparse=self._accepts_sparse,
-        )
-        return self.metric_.transform(X)  # type: ignore[union-attr]
-
     def rank(self, Q: Any, X: Any, k: int | None = None) -> Ranking:
         """List the nearest rows of ``X`` for each query.
 
@@ -225,9 +192,8 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _searchable(self, X: Any, Q: Any) -> tuple[Index, Any]:
         """An index and queries for it; sparse points are embedded first."""
         if self._accepts_sparse and (issparse(X) or issparse(Q)):
-            linear: Any = self.metric_
-            return Index(linear.embed_items(X)), linear.embed_queries(Q)
-        return Index(X, self.metric_), Q  # type: ignore[arg-type]
+            return Index(self.metric_.embed_items(X)), self.metric_.embed_queries(Q)
+        return Index(X, self.metric_), Q
 
     @available_if(_takes_lists)
     def predict(self, X: Any) -> np.ndarray:
@@ -318,90 +284,12 @@ class BaseRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             index.rerank(points, judged, query_items=own), relevance, measures
         )
 
-    # ------------------------------------------------------------------ the metric
-
-    @available_if(_is_linear)
-    def get_mahalanobis_matrix(self) -> np.ndarray:
-        """The matrix ``W = L'L`` of the learned metric.
-
-        Returns
-        -------
-        ndarray of shape (n_features, n_features)
-        """
-        check_is_fitted(self)
-        return self.metric_.matrix  # type: ignore[union-attr]
-
-    @available_if(_is_linear)
-    def get_metric(self) -> Callable[[Any, Any], float]:
-        """The learned distance as a function of two points.
-
-        Returns
-        -------
-        callable
-            Takes two vectors; fits ``KNeighborsClassifier(metric=...)``.
-        """
-        check_is_fitted(self)
-        return _Distance(self.metric_.components)  # type: ignore[union-attr]
-
-    @available_if(_is_linear)
-    def pair_distance(self, pairs: Any) -> np.ndarray:
-        """Learned distance of each pair of points.
-
-        Parameters
-        ----------
-        pairs : array-like of shape (n_pairs, 2, n_features)
-            Pairs of points.
-
-        Returns
-        -------
-        ndarray of shape (n_pairs,)
-        """
-        check_is_fitted(self)
-        pairs = np.asarray(pairs)
-        if pairs.ndim != 3 or pairs.shape[1:] != (2, self.n_features_in_):
-            raise ValueError(
-                f"pairs must have shape (n_pairs, 2, {self.n_features_in_}): got {pairs.shape}."
-            )
-        mapped = self.metric_.transform(pairs[:, 0] - pairs[:, 1])  # type: ignore[union-attr]
-        return np.linalg.norm(mapped, axis=1)
-
-    @available_if(_is_linear)
-    def pair_score(self, pairs: Any) -> np.ndarray:
-        """Minus the learned distance of each pair: larger is more alike.
-
-        Parameters
-        ----------
-        pairs : array-like of shape (n_pairs, 2, n_features)
-            Pairs of points.
-
-        Returns
-        -------
-        ndarray of shape (n_pairs,)
-        """
-        return -self.pair_distance(pairs)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.input_tags.sparse = bool(self._accepts_sparse)
         tags.input_tags.allow_nan = self._accepts_nan
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-# Inside the class, scikit-learn's wrapper for set_output would hide the condition.
-BaseRanker.transform = available_if(_is_linear)(BaseRanker.transform)  # type: ignore[method-assign]
-BaseRanker.fit_transform = available_if(_is_linear)(BaseRanker.fit_transform)
-
-
-class _Distance:
-    """The distance of two points after a linear map; unlike a closure it can be pickled."""
-
-    def __init__(self, components: np.ndarray) -> None:
-        self.components = components
-
-    def __call__(self, u: Any, v: Any) -> float:
-        return float(np.linalg.norm(self.components @ (np.asarray(u) - np.asarray(v))))
 
 
 def _trainable(relevance: Relevance) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What learned metrics are compared with."""
+"""Baselines that the MLR paper compares with: Euclidean, LMNN, MLCC, SVM-MAP."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from sklearn.utils import check_scalar
 from ..metrics.embedding import BilinearMetric, LinearMetric
 from ..relevance.relevance import Relevance
 from .base import BaseRanker
+from .linear import LinearRanker
 from .solvers.cutting_plane.admm import VectorProblem
 from .solvers.cutting_plane.ranking_loss import LinearRankingLoss
 from .solvers.cutting_plane.solver import cutting_plane
@@ -19,7 +20,7 @@ from .solvers.scaling import Scaled, scale_data
 from .solvers.smooth.pair_loss import LargeMargin, PairLoss, RowLoss, collapse
 
 
-class Euclidean(BaseRanker):
+class Euclidean(LinearRanker):
     """Plain Euclidean distance: the metric before any learning.
 
     Fitting costs O(n_features^2) time and memory, for the identity matrix.
@@ -46,7 +47,7 @@ class Euclidean(BaseRanker):
         return LinearMetric.identity(X.shape[1])
 
 
-class _PairLearner(BaseRanker):
+class _PairLearner(LinearRanker):
     """Learners of a square map by a loss of squared distances."""
 
     tol: float
@@ -82,11 +83,9 @@ class _PairLearner(BaseRanker):
                 ConvergenceWarning,
                 stacklevel=4,
             )
-        self.loss_, self.history_, self.n_iter_ = (
-            found.loss,
-            found.losses,
-            len(found.losses),
-        )
+        self.loss_ = found.loss
+        self.history_ = found.losses
+        self.n_iter_ = len(found.losses)
         components = (found.components / data.scale).astype(X.dtype)
         return LinearMetric(components, parameters={"method": type(self).__name__})
 
@@ -106,7 +105,7 @@ class LMNN(_PairLearner):
     tol : float, default=1e-6
         Stop when two steps in a row lower the loss by no more than this share of it each.
     max_iter : int, default=200
-        Steps of L-BFGS at most.
+        Maximum number of L-BFGS steps.
     max_memory : int, default=512
         Working memory in MiB.
 
@@ -177,7 +176,7 @@ class MLCC(_PairLearner):
     tol : float, default=1e-6
         Stop when two steps in a row lower the loss by no more than this share of it each.
     max_iter : int, default=200
-        Steps of L-BFGS at most.
+        Maximum number of L-BFGS steps.
     max_memory : int, default=512
         Working memory in MiB.
 
@@ -217,7 +216,7 @@ class MLCC(_PairLearner):
 class SVMMAP(BaseRanker):
     """A structural SVM that ranks items by ``w'x`` alone and optimises average precision.
 
-    The rival of the MLR paper: with ``q - x`` for features of a pair, the query only shifts all
+    The baseline of the MLR paper: with ``q - x`` for features of a pair, the query only shifts all
     scores alike, so every query gets the same order of the items it ranks.
 
     Parameters
@@ -228,7 +227,7 @@ class SVMMAP(BaseRanker):
     tol : float, default=0.01
         Stop when (upper bound - lower bound) / C is at most this.
     max_iter : int, default=200
-        Rounds at most. If they do not suffice a warning names the gap.
+        Maximum number of rounds. A warning reports the gap if they do not suffice.
     max_memory : int, default=512
         Working memory of a round in MiB.
 
@@ -261,8 +260,6 @@ class SVMMAP(BaseRanker):
     >>> bool(model.coef_[0] > abs(model.coef_[1:]).max())
     True
     """
-
-    _metric_type = BilinearMetric
 
     def __init__(
         self,
@@ -318,7 +315,9 @@ class SVMMAP(BaseRanker):
                 ConvergenceWarning,
                 stacklevel=5,
             )
-        self.objective_, self.gap_ = result.objective, result.gap
-        self.n_iter_, self.history_ = result.n_iter, result.history
+        self.objective_ = result.objective
+        self.gap_ = result.gap
+        self.n_iter_ = result.n_iter
+        self.history_ = result.history
         # Distances grow with w'x in the solver; similarities are their negatives.
         return -result.W / data.scale

@@ -11,7 +11,8 @@ from sklearn.utils.validation import validate_data
 
 from ..metrics.embedding import LinearMetric
 from ..relevance.relevance import Relevance
-from .base import FLOATS, BaseRanker
+from .base import FLOATS
+from .linear import LinearRanker
 from .solvers.geometric.mean import mean_factor
 from .solvers.geometric.scatter import (
     Scatter,
@@ -22,7 +23,7 @@ from .solvers.geometric.scatter import (
 )
 
 
-class GMML(BaseRanker):
+class GMML(LinearRanker):
     """Metric learning by the geometric mean of two scatter matrices, in closed form.
 
     With S the mean scatter of similar pairs and D that of dissimilar ones, the metric is

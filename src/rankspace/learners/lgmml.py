@@ -12,8 +12,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._engine.checks import check_choice
 from ..metrics.feature_scaling import FeatureScaling, ScaledRows, check_scaling
-from ..metrics.local import LocalMetric
-from ..metrics.local_distances import KERNELS, Anchored, kernel_values, list_profile
+from ..metrics.local import (
+    KERNELS,
+    AnchoredMetrics,
+    LocalMetric,
+    kernel_values,
+    list_profile,
+)
 from ..metrics.local_index import LocalIndex
 from ..relevance.relevance import Relevance
 from ..search.ranking import Ranking
@@ -48,11 +53,11 @@ def _scores_documents(model: LGMML) -> bool:
 
 
 class Weights(NamedTuple):
-    """Weights of metrics (n_sites or 1, m), of features, and the profiles of the sites."""
+    """Weights of metrics (n_profiles or 1, m), of features, and the reference profiles."""
 
     metrics: np.ndarray
     features: np.ndarray | None = None
-    sites: np.ndarray | None = None
+    reference_profiles: np.ndarray | None = None
 
 
 class LGMML(BaseRanker):
@@ -146,7 +151,6 @@ class LGMML(BaseRanker):
     True
     """
 
-    _metric_type = LocalMetric
     _accepts_lists = True
     _accepts_nan = True
     __metadata_request__predict: ClassVar = {"qid": True}
@@ -245,7 +249,7 @@ class LGMML(BaseRanker):
             linear=weights.features,
             kernel=self.kernel,
             scaling=scaling,
-            sites=weights.sites,
+            reference_profiles=weights.reference_profiles,
             n_neighbors=self.n_neighbors,
             parameters={"method": "LGMML", "new_query_weights": self.new_query_weights},
         )
@@ -275,7 +279,7 @@ class LGMML(BaseRanker):
         width = len(chosen) + Z.shape[1]
         known = lists.take(self._fitting(np.diff(lists.indptr), width, rng))
         documents = Z[known.rows]
-        stacked = Anchored.of(local.factors, anchors, Z.dtype)
+        stacked = AnchoredMetrics.of(local.factors, anchors, Z.dtype)
         H = kernel_values(stacked, documents, self.kernel)
         return local, self._weights(H, known, documents, seed), anchors
 
@@ -298,8 +302,9 @@ class LGMML(BaseRanker):
             pair_squares(Z, lists.rows, points, owner, local.factors)
         )
         weights = self._weights(H, lists, None, seed)
-        if weights.sites is not None:
-            weights = weights._replace(sites=points[owner[lists.indptr[:-1]]])
+        if weights.reference_profiles is not None:
+            profiles = points[owner[lists.indptr[:-1]]]
+            weights = weights._replace(reference_profiles=profiles)
         return local, weights, None
 
     def _fitting(
@@ -328,12 +333,11 @@ class LGMML(BaseRanker):
         each = each_warp(H, lists, descent)
         if self.new_query_weights == "mean":
             return Weights(each.mean(axis=0, keepdims=True))
-        sites = None
-        if documents is not None:
-            sites = np.stack(
-                [list_profile(documents[lists.part(q)]) for q in range(len(lists))]
-            )
-        return Weights(each, sites=np.zeros((len(each), 1)) if sites is None else sites)
+        if documents is None:
+            # Queries with vectors: `_learn_queries` puts these in their place.
+            return Weights(each, reference_profiles=np.zeros((len(each), 1)))
+        profiles = [list_profile(documents[lists.part(q)]) for q in range(len(lists))]
+        return Weights(each, reference_profiles=np.stack(profiles))
 
     def _logistic(
         self, H: np.ndarray, lists: Lists, documents: np.ndarray | None
@@ -376,7 +380,7 @@ class LGMML(BaseRanker):
         X = validate_data(
             self, X, reset=False, dtype=FLOATS, ensure_all_finite="allow-nan"
         )
-        return self.metric_.scores(X, qid)  # type: ignore[union-attr]
+        return self.metric_.scores(X, qid)
 
     def rank(
         self, Q: Any = None, X: Any = None, k: int | None = None, *, qid: Any = None
@@ -399,7 +403,7 @@ class LGMML(BaseRanker):
         Ranking
         """
         check_is_fitted(self)
-        if not self.metric_.has_anchors:  # type: ignore[union-attr]
+        if not self.metric_.has_anchors:
             return self.metric_.rank(Q, X, k)
         if Q is not None or X is None or qid is None:
             raise ValueError(
@@ -410,7 +414,7 @@ class LGMML(BaseRanker):
         return ranking if k is None else ranking.top(k)
 
     def _score_lists(self, X: np.ndarray, lists: np.ndarray) -> np.ndarray:
-        return self.metric_.scores(X, lists)  # type: ignore[union-attr]
+        return self.metric_.scores(X, lists)
 
     def _searchable(self, X: Any, Q: Any) -> tuple[Any, Any]:
         return LocalIndex(X, self.metric_), Q

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, check_scalar
+from sklearn.utils.metaestimators import available_if
 
 from .._engine.checks import check_choice
 from .._engine.parallel.threads import n_threads, thread_map
@@ -24,6 +25,7 @@ from ..relevance.relevance import Relevance
 from ..search.index import Index
 from .base import BaseRanker
 from .hard_negatives import enough_unjudged, mine_hard_negatives
+from .linear import LinearRanker
 from .solvers.scaling import Scaled, in_blocks, partly_white, scale_data
 from .solvers.smooth.pair_loss import (
     GAINS,
@@ -42,7 +44,7 @@ TOTAL_REGS = (80.0, 2.4)
 Key = tuple[str, float]  # a side and a pull
 
 
-class ListwiseMap(BaseRanker):
+class ListwiseMap(LinearRanker):
     """A map near the identity that makes relevant items likely neighbours of their query.
 
     Minimises the divergence of softmax neighbours, ``p(x | q)`` in proportion to
@@ -158,11 +160,11 @@ class ListwiseMap(BaseRanker):
         self.max_memory = max_memory
         self.random_state = random_state
 
-    @property
-    def _metric_type(self) -> type:  # type: ignore[override]
-        return {"query": BilinearMetric, "separate": AsymmetricMetric}.get(
-            self.sides, LinearMetric
-        )
+    def _store_metric(self, metric: Any) -> None:
+        if isinstance(metric, LinearMetric):
+            super()._store_metric(metric)
+        else:
+            BaseRanker._store_metric(self, metric)
 
     def _fit_metric(
         self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
@@ -389,6 +391,24 @@ class ListwiseMap(BaseRanker):
             )
             if not np.isfinite(value):
                 raise ValueError(f"{name} must be finite: got {value}.")
+
+
+def _maps_both_sides(estimator: ListwiseMap) -> bool:
+    return estimator.sides == "shared"
+
+
+# Only a map of both sides has a space to transform to. Set after the class: inside it,
+# scikit-learn's wrapper for set_output would hide the condition.
+for _name in (
+    "transform",
+    "fit_transform",
+    "get_mahalanobis_matrix",
+    "get_metric",
+    "pair_distance",
+    "pair_score",
+):
+    _method = available_if(_maps_both_sides)(getattr(LinearRanker, _name))
+    setattr(ListwiseMap, _name, _method)
 
 
 class _Problem(NamedTuple):

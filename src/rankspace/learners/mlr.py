@@ -13,20 +13,25 @@ from sklearn.utils import check_random_state, check_scalar
 from threadpoolctl import threadpool_limits
 
 from .._engine.checks import check_choice
-from .._engine.text import PathLike
+from .._engine.files import PathLike
 from ..evaluation.measures import parse_measure
 from ..metrics.embedding import LinearMetric
 from ..relevance.relevance import Relevance
-from .base import BaseRanker, logger
+from .base import logger
+from .linear import LinearRanker
 from .solvers.cutting_plane.admm import Frobenius, PlaneProblem, Trace
 from .solvers.cutting_plane.checkpoint import Checkpoint, digest
 from .solvers.cutting_plane.cones import DiagonalCone, PSDCone
 from .solvers.cutting_plane.ranking_loss import ORACLE_MEASURES, Plane, RankingLoss
-from .solvers.cutting_plane.sampled_rounds import sampled_cutting_plane
-from .solvers.cutting_plane.solver import SolverResult, cutting_plane
-from .solvers.cutting_plane.subgradient import projected_subgradient
+from .solvers.cutting_plane.solver import (
+    SolverResult,
+    cutting_plane,
+    sampled_cutting_plane,
+)
 from .solvers.scaling import Scaled, scaled_rows
 
+CONES: dict[str, Any] = {"psd": PSDCone, "diagonal": DiagonalCone}
+# Parameters that do not decide how the rounds go on.
 UNHASHED = (
     "checkpoint",
     "max_iter",
@@ -37,7 +42,7 @@ UNHASHED = (
 )
 
 
-class MLR(BaseRanker):
+class MLR(LinearRanker):
     """Metric learning to rank by a structural SVM over rankings.
 
     Learns the positive semi-definite matrix W that minimises ``tr(W) + C xi``, where xi is the mean
@@ -56,26 +61,24 @@ class MLR(BaseRanker):
     tol : float, default=0.01
         Stop when (upper bound - lower bound) / C is at most this.
     max_iter : int, default=200
-        Rounds at most. If they do not suffice a warning names the gap.
+        Maximum number of rounds. A warning reports the gap if they do not suffice.
     constraint : {"psd", "diagonal"}, default="psd"
-        The whole cone, or one weight a feature.
+        All positive semi-definite matrices, or one weight per feature.
     regularizer : {"trace", "frobenius"}, default="trace"
         tr(W), or half the squared Frobenius distance from the prior (from zero without one).
     prior : None, "identity" or array-like of shape (n_features, n_features), default=None
         What to stay near, with ``regularizer="frobenius"``. "identity" is a multiple of it, chosen
         by the training queries; an array is a Mahalanobis matrix on the data as given.
     batch_size : int, optional
-        Draw so many queries anew each round. Bounds are then of a sample: there is no certificate,
-        and the gap of the last round stands in ``history_`` as it is.
+        Number of queries drawn at random for each round. Bounds of a sample do not certify the
+        answer.
     n_components : int, optional
-        Keep the leading directions of the answer only.
-    solver : {"admm", "subgradient"}, default="admm"
-        The inner solver; "subgradient" is the paper's own, for reference.
+        Keep only so many leading directions of the answer.
     max_memory : int, default=512
         Working memory of a round in MiB; a larger ``X`` that is mapped from a file is streamed.
     checkpoint : path, optional
-        A file to keep the rounds in. If it exists, `fit` on the same data with the same parameters
-        goes on from it.
+        A file in which rounds are saved. If it exists, `fit` on the same data with the same
+        parameters resumes from it.
     random_state : int, RandomState or None, default=None
         Seed of the batches.
 
@@ -99,7 +102,7 @@ class MLR(BaseRanker):
 
     Notes
     -----
-    Each round is told to the logger ``rankspace`` at level INFO.
+    Each round is logged to the logger ``rankspace`` at level INFO.
 
     A round costs two products of n_queries x n_items x n_features and a sort of the items for each
     query; the inner solver an eigenvalue problem of size n_features a step. Memory is O(n_items
@@ -132,7 +135,6 @@ class MLR(BaseRanker):
         prior: Any = None,
         batch_size: int | None = None,
         n_components: int | None = None,
-        solver: str = "admm",
         max_memory: int = 512,
         checkpoint: PathLike | None = None,
         random_state: Any = None,
@@ -146,7 +148,6 @@ class MLR(BaseRanker):
         self.prior = prior
         self.batch_size = batch_size
         self.n_components = n_components
-        self.solver = solver
         self.max_memory = max_memory
         self.checkpoint = checkpoint
         self.random_state = random_state
@@ -155,27 +156,30 @@ class MLR(BaseRanker):
         self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
     ) -> LinearMetric:
         self._check_params()
-        if (
-            self.measure.startswith("ndcg")
-            and np.unique(relevance.positive_grades[1]).size > 1
-        ):
+        self._warn_of_grades(relevance)
+        data = Scaled(*scaled_rows(X, relevance, queries))
+        everyone = np.arange(relevance.n_queries)
+        loss = RankingLoss(
+            data.X, data.Q, relevance, self.measure, everyone, self.max_memory
+        )
+        # Waking threads costs more than they bring to the small products of the inner solver.
+        with threadpool_limits(1 if X.shape[1] <= 512 else None, "blas"):
+            problem = self._metric_problem(loss, data.scale)
+            result = self._solve(problem)
+        self._warn(result)
+        self.scale_ = data.scale
+        return self._store(result, problem.cone, X.dtype)
+
+    def _warn_of_grades(self, relevance: Relevance) -> None:
+        """NDCG is optimised in its binary form: say so where grades differ."""
+        n_grades = np.unique(relevance.positive_grades[1]).size
+        if self.measure.startswith("ndcg") and n_grades > 1:
             logger.warning(
-                "%s optimises the binary form of %s: grades from %g up are all alike to it.",
+                "%s optimises the binary form of %s: all grades from %g up count the same.",
                 type(self).__name__,
                 self.measure,
                 relevance.min_relevant_grade,
             )
-        taught = np.arange(relevance.n_queries)
-        data = Scaled(*scaled_rows(X, relevance, queries))
-        loss = RankingLoss(
-            data.X, data.Q, relevance, self.measure, taught, self.max_memory
-        )
-        # Waking threads costs more than they bring to the small products of the inner solver.
-        with threadpool_limits(1 if X.shape[1] <= 512 else None, "blas"):
-            result = self._solve(loss, data)
-        self._warn(result)
-        self.scale_ = data.scale
-        return self._store(result, X.dtype)
 
     def _check_params(self) -> None:
         check_scalar(self.C, "C", Real, min_val=0, include_boundaries="neither")
@@ -185,87 +189,46 @@ class MLR(BaseRanker):
             if getattr(self, name) is not None:
                 check_scalar(getattr(self, name), name, Integral, min_val=1)
         check_oracle(self.measure)
-        check_choice(self.constraint, "constraint", ("psd", "diagonal"))
+        check_choice(self.constraint, "constraint", CONES)
         check_choice(self.regularizer, "regularizer", ("trace", "frobenius"))
-        check_choice(self.solver, "solver", ("admm", "subgradient"))
-        if self.solver == "subgradient" and self.batch_size is not None:
-            raise ValueError(
-                "batch_size needs solver='admm': the reference takes all queries."
-            )
-        if self.checkpoint is not None and self.solver == "subgradient":
-            raise ValueError(
-                "checkpoint needs solver='admm': the reference keeps none."
-            )
         if self.batch_size is not None and self.checkpoint is not None:
             check_scalar(self.random_state, "random_state, with batch_size", Integral)
         if self.prior is not None and self.regularizer != "frobenius":
             raise ValueError(
-                "prior needs regularizer='frobenius': the trace pulls towards zero."
+                "prior needs regularizer='frobenius': the trace has no prior but zero."
             )
 
     # ------------------------------------------------------------------ solving
 
-    def _solve(self, loss: RankingLoss, data: Scaled) -> SolverResult:
-        self._cone = (PSDCone if self.constraint == "psd" else DiagonalCone)(
-            data.X.shape[1]
-        )
-        regularizer = self._regularizer(loss, data.scale)
-        start = self._first_point(regularizer)
-        if self.solver == "subgradient":
-            problem = PlaneProblem(self._cone, regularizer, self.C)
-            return projected_subgradient(
-                self._plane(loss), problem, start, tol=self.tol, max_iter=self.max_iter
-            )
-        return self._cut(loss, PlaneProblem(self._cone, regularizer, self.C), start)
+    def _metric_problem(self, loss: RankingLoss, scale: float) -> MetricProblem:
+        return MetricProblem(loss, scale, self.constraint, self.regularizer, self.prior)
 
-    def _first_point(self, regularizer: Any) -> np.ndarray:
-        if self.regularizer == "frobenius":
-            return self._cone.project(regularizer.prior)
-        return 0 * self._cone.identity
+    def _plane_problem(self, problem: MetricProblem) -> PlaneProblem:
+        return PlaneProblem(problem.cone, problem.regularizer, self.C)
 
-    def _cut(
-        self, loss: RankingLoss, problem: PlaneProblem, start: np.ndarray
-    ) -> SolverResult:
+    def _solve(self, problem: MetricProblem) -> SolverResult:
         if self.checkpoint is None:
-            return self._rounds(loss, problem, start, None)
-        checkpoint = Checkpoint(self.checkpoint, self._fingerprint(loss))
+            return self._rounds(problem, None)
+        checkpoint = Checkpoint(self.checkpoint, self._fingerprint(problem.loss))
         with checkpoint.named_in_errors():
-            return self._rounds(loss, problem, start, checkpoint)
+            return self._rounds(problem, checkpoint)
 
     def _rounds(
-        self,
-        loss: RankingLoss,
-        problem: PlaneProblem,
-        start: np.ndarray,
-        checkpoint: Checkpoint | None,
+        self, problem: MetricProblem, checkpoint: Checkpoint | None
     ) -> SolverResult:
-        if self.batch_size is None or self.batch_size >= loss.queries.size:
+        planes = self._plane_problem(problem)
+        options: dict[str, Any] = {
+            "tol": self.tol,
+            "max_iter": self.max_iter,
+            "checkpoint": checkpoint,
+        }
+        if self.batch_size is None or self.batch_size >= problem.loss.queries.size:
             return cutting_plane(
-                self._plane(loss),
-                problem,
-                start,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                callback=_log_round,
-                checkpoint=checkpoint,
+                problem.plane, planes, problem.start, callback=_log_round, **options
             )
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        weighed = loss.queries[loss.relevance.weights[loss.queries] > 0]
-        size = min(self.batch_size, weighed.size)
-
-        def sampled_plane(W: np.ndarray, number: int) -> Plane:
-            random = np.random.default_rng([seed, number])
-            sample = random.choice(weighed, size, replace=False)
-            return loss.plane(self._cone.components(W), np.sort(sample))
-
-        return sampled_cutting_plane(
-            sampled_plane,
-            problem,
-            start,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            checkpoint=checkpoint,
-        )
+        batches = _Batches(problem, self.batch_size, seed)
+        return sampled_cutting_plane(batches.plane, planes, problem.start, **options)
 
     def _fingerprint(self, loss: RankingLoss) -> str:
         """A digest of all that decides the rounds but how many there are."""
@@ -290,26 +253,6 @@ class MLR(BaseRanker):
             relevance.weights,
         )
 
-    def _plane(self, loss: RankingLoss) -> Callable[[np.ndarray], Plane]:
-        return lambda W: loss.plane(self._cone.components(W))
-
-    def _regularizer(self, loss: RankingLoss, scale: float) -> Any:
-        if self.regularizer == "trace":
-            return Trace(self._cone)
-        return Frobenius(self._cone, self._prior_matrix(loss, scale))
-
-    def _prior_matrix(self, loss: RankingLoss, scale: float) -> np.ndarray:
-        identity = self._cone.identity
-        if self.prior is None:
-            return 0 * identity
-        if isinstance(self.prior, str):
-            check_choice(self.prior, "prior", ("identity",))
-            return best_multiple(self._plane(loss), self._cone) * identity
-        return (
-            self._cone.restrict(_mahalanobis_matrix(self.prior, len(identity)))
-            * scale**2
-        )
-
     # ------------------------------------------------------------------ the answer
 
     def _warn(self, result: SolverResult) -> None:
@@ -321,11 +264,9 @@ class MLR(BaseRanker):
                 stacklevel=5,
             )
         if not result.W.any():
-            what = (
-                "the best metric"
-                if result.converged
-                else "the best metric found so far"
-            )
+            what = "the best metric"
+            if not result.converged:
+                what = "the best metric found so far"
             warnings.warn(
                 f"{what} at C={self.C} is zero, under which all items are equally near. Use a "
                 "larger C, or a prior.",
@@ -333,18 +274,69 @@ class MLR(BaseRanker):
                 stacklevel=5,
             )
 
-    def _store(self, result: SolverResult, dtype: Any) -> LinearMetric:
+    def _store(self, result: SolverResult, cone: Any, dtype: Any) -> LinearMetric:
         self.objective_ = result.objective
         self.gap_ = result.gap
         self.n_iter_ = result.n_iter
         self.history_ = result.history
-        components = self._cone.components(result.W)[: self.n_components] / self.scale_
+        components = cone.components(result.W)[: self.n_components] / self.scale_
         parameters = {
             "method": type(self).__name__,
             "measure": self.measure,
             "C": float(self.C),
         }
         return LinearMetric(components.astype(dtype), parameters=parameters)
+
+
+class MetricProblem:
+    """The convex problem of MLR on scaled data: cone, regulariser, first point and planes."""
+
+    def __init__(
+        self,
+        loss: RankingLoss,
+        scale: float,
+        constraint: str = "psd",
+        regularizer: str = "trace",
+        prior: Any = None,
+    ) -> None:
+        self.loss = loss
+        self.cone = CONES[constraint](loss.X.shape[1])
+        self.regularizer: Any = Trace(self.cone)
+        self.start = 0 * self.cone.identity
+        if regularizer == "frobenius":
+            matrix = self._prior_matrix(prior, scale)
+            self.regularizer = Frobenius(self.cone, matrix)
+            self.start = self.cone.project(matrix)
+
+    def plane(self, W: np.ndarray, queries: np.ndarray | None = None) -> Plane:
+        """The most violated rankings at W."""
+        return self.loss.plane(self.cone.components(W), queries)
+
+    def _prior_matrix(self, prior: Any, scale: float) -> np.ndarray:
+        identity = self.cone.identity
+        if prior is None:
+            return 0 * identity
+        if isinstance(prior, str):
+            check_choice(prior, "prior", ("identity",))
+            return best_multiple(self.plane, self.cone) * identity
+        matrix = _mahalanobis_matrix(prior, len(identity))
+        return self.cone.restrict(matrix) * scale**2
+
+
+class _Batches:
+    """Planes of random batches of queries, seeded by the number of the round."""
+
+    def __init__(self, problem: MetricProblem, size: int, seed: int) -> None:
+        self.problem = problem
+        self.seed = seed
+        queries = problem.loss.queries
+        self.queries = queries[problem.loss.relevance.weights[queries] > 0]
+        self.size = min(size, self.queries.size)
+
+    def plane(self, W: np.ndarray, number: int) -> Plane:
+        random = np.random.default_rng([self.seed, number])
+        sample = random.choice(self.queries, self.size, replace=False)
+        return self.problem.plane(W, np.sort(sample))
 
 
 def _log_round(row: dict[str, float]) -> None:

@@ -1,4 +1,4 @@
-"""MLR over a path of C, chosen on held-out queries."""
+"""MLR whose C is chosen by validation on held-out queries, along a warm-started path."""
 
 from __future__ import annotations
 
@@ -10,18 +10,17 @@ from sklearn.utils import check_random_state
 from ..evaluation.measures import evaluate, parse_measure
 from ..metrics.embedding import LinearMetric
 from ..relevance.relevance import Relevance
-from ..relevance.splits import hold_out, split_queries
+from ..relevance.splits import Split, hold_out, split_queries
 from ..search.index import Index
-from .base import BaseRanker
-from .mlr import MLR
+from .linear import LinearRanker
+from .mlr import MLR, MetricProblem
 from .solvers.cutting_plane.admm import PlaneProblem
-from .solvers.cutting_plane.cones import PSDCone
 from .solvers.cutting_plane.ranking_loss import RankingLoss
 from .solvers.cutting_plane.solver import cutting_plane
 from .solvers.scaling import scale_data
 
 
-class MLRCV(BaseRanker):
+class MLRCV(LinearRanker):
     """MLR whose C is chosen by a measure on held-out queries, along one warm-started path.
 
     A part of the queries is held out; rows that are held-out queries are no items either while the
@@ -104,11 +103,10 @@ class MLRCV(BaseRanker):
         self.Cs_ = self._path()
         self.model_ = self._model(self.Cs_[0])
         self.model_._check_params()
-        larger_is_better = parse_measure(self.scoring or self.measure)[
-            0
-        ].larger_is_better
-        self.scores_ = self._walk(X, relevance, queries)
-        best = np.nanargmax(self.scores_ if larger_is_better else -self.scores_)
+        measure, _ = parse_measure(self.scoring or self.measure)
+        self.scores_ = self._score_path(X, relevance, queries)
+        sign = 1 if measure.larger_is_better else -1
+        best = np.nanargmax(sign * self.scores_)
         self.C_ = float(self.Cs_[best])
         self.model_ = self._model(self.C_)
         metric = self.model_._fit_metric(X, relevance, queries)
@@ -117,12 +115,8 @@ class MLRCV(BaseRanker):
 
     def _path(self) -> np.ndarray:
         Cs = np.asarray(self.Cs, dtype=float)
-        if (
-            Cs.ndim != 1
-            or not Cs.size
-            or not (Cs > 0).all()
-            or not np.isfinite(Cs).all()
-        ):
+        positive = (Cs > 0).all() and np.isfinite(Cs).all()
+        if Cs.ndim != 1 or not Cs.size or not positive:
             raise ValueError(f"Cs must be a list of positive numbers: got {self.Cs!r}.")
         return np.sort(Cs)
 
@@ -137,42 +131,34 @@ class MLRCV(BaseRanker):
             max_memory=self.max_memory,
         )
 
-    def _walk(
+    def _score_path(
         self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
     ) -> np.ndarray:
-        """Score of each C on the held-out queries."""
-        split = hold_out(X, relevance, queries, *self._split(relevance))
+        """Score of each C on the held-out queries, each solver warm-started by the one before."""
+        random = check_random_state(self.random_state)
+        parts = split_queries(relevance.n_queries, self.validation_fraction, random)
+        split = hold_out(X, relevance, queries, *parts)
         data = scale_data(split.X, split.relevance, split.queries)
         usable = np.flatnonzero(split.relevance.trainable)
         loss = RankingLoss(
             data.X, data.Q, split.relevance, self.measure, usable, self.max_memory
         )
-        return self._score_path(loss, data.scale, split.X, split.points, split.judged)
-
-    def _score_path(
-        self,
-        loss: RankingLoss,
-        scale: float,
-        items: np.ndarray,
-        points: np.ndarray,
-        judged: Relevance,
-    ) -> np.ndarray:
-        scoring, model = self.scoring or self.measure, self.model_
-        cone = model._cone = PSDCone(items.shape[1])
-        regularizer = model._regularizer(loss, scale)
-        W, scores = model._first_point(regularizer), []
-        problem = PlaneProblem(cone, regularizer, self.Cs_[0])
+        problem = MetricProblem(
+            loss, data.scale, regularizer=self.regularizer, prior=self.prior
+        )
+        planes = PlaneProblem(problem.cone, problem.regularizer, self.Cs_[0])
+        W = problem.start
+        scores = []
         for C in self.Cs_:
-            problem.raise_cap(C)
+            planes.raise_cap(C)
             W = cutting_plane(
-                model._plane(loss), problem, W, tol=self.tol, max_iter=self.max_iter
+                problem.plane, planes, W, tol=self.tol, max_iter=self.max_iter
             ).W
-            blocks = Index(items, LinearMetric(cone.components(W) / scale)).blocks(
-                points
-            )
-            scores.append(evaluate(blocks, judged, scoring).means[scoring])
+            metric = LinearMetric(problem.cone.components(W) / data.scale)
+            scores.append(self._score_split(split, metric))
         return np.array(scores)
 
-    def _split(self, relevance: Relevance) -> tuple[np.ndarray, np.ndarray]:
-        random = check_random_state(self.random_state)
-        return split_queries(relevance.n_queries, self.validation_fraction, random)
+    def _score_split(self, split: Split, metric: LinearMetric) -> float:
+        scoring = self.scoring or self.measure
+        blocks = Index(split.X, metric).blocks(split.points)
+        return evaluate(blocks, split.judged, scoring).means[scoring]

@@ -15,7 +15,9 @@ from .._engine.checks import check_choice
 from ..metrics.embedding import LinearMetric
 from ..relevance.relevance import Relevance
 from ..relevance.splits import Split
-from .base import BaseRanker, logger
+from .base import logger
+from .linear import LinearRanker
+from .solvers.points import Scaling, scaled_points
 from .solvers.smooth.components import (
     Descent,
     Loss,
@@ -27,7 +29,6 @@ from .solvers.smooth.components import (
 )
 from .solvers.smooth.minibatch import descend_in_batches, some_queries
 from .solvers.smooth.validation import Trial, folds, try_setting
-from .solvers.warp.scaling import Scaling, scaled_points
 from .solvers.warp.starts import given_start
 
 STARTS = ("lda", "pca", "random")
@@ -40,7 +41,7 @@ TRIAL_STEPS = 100
 FLAT = -1e-3  # the loss of a map to zero is 0
 
 
-class ComponentLearner(BaseRanker):
+class ComponentLearner(LinearRanker):
     """What PARCA and its logistic form share: solvers, trials on held-out queries, the record."""
 
     _accepts_sparse = "csr"

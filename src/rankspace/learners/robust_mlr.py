@@ -1,4 +1,4 @@
-"""Metric learning to rank that leaves features out (Lim, McFee and Lanckriet, 2013)."""
+"""Robust MLR: metric learning to rank with group-sparse feature selection."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_scalar
 
-from .._engine.text import PathLike
+from .._engine.files import PathLike
 from ..metrics.embedding import LinearMetric
-from .mlr import MLR
-from .solvers.cutting_plane.cones import PSDCone
+from .mlr import MLR, MetricProblem
+from .solvers.cutting_plane.admm import PlaneProblem
 from .solvers.cutting_plane.group_sparse import GroupSparseProblem, TraceAndGroups
-from .solvers.cutting_plane.ranking_loss import RankingLoss
 from .solvers.cutting_plane.solver import SolverResult
-from .solvers.scaling import Scaled
 
 
 class RobustMLR(MLR):
@@ -35,16 +33,16 @@ class RobustMLR(MLR):
     tol : float, default=0.01
         Stop when (upper bound - lower bound) / C is at most this.
     max_iter : int, default=200
-        Rounds at most.
+        Maximum number of rounds.
     batch_size : int, optional
-        Draw so many queries anew each round; without a certificate.
+        Number of queries drawn at random for each round; without a certificate.
     n_components : int, optional
-        Keep the leading directions of the answer only.
+        Keep only so many leading directions of the answer.
     max_memory : int, default=512
         Working memory of a round in MiB; a larger ``X`` that is mapped from a file is streamed.
     checkpoint : path, optional
-        A file to keep the rounds in. If it exists, `fit` on the same data with the same parameters
-        goes on from it.
+        A file in which rounds are saved. If it exists, `fit` on the same data with the same
+        parameters resumes from it.
     random_state : int, RandomState or None, default=None
         Seed of the batches.
 
@@ -104,20 +102,17 @@ class RobustMLR(MLR):
     constraint = "psd"
     regularizer = "trace"
     prior = None
-    solver = "admm"
 
     def _check_params(self) -> None:
         super()._check_params()
         check_scalar(self.sparsity, "sparsity", Real, min_val=0)
 
-    def _solve(self, loss: RankingLoss, data: Scaled) -> SolverResult:
-        self._cone = PSDCone(data.X.shape[1])
-        regularizer = TraceAndGroups(self._cone, self.sparsity)
-        problem = GroupSparseProblem(self._cone, regularizer, self.C)
-        return self._cut(loss, problem, 0 * self._cone.identity)
+    def _plane_problem(self, problem: MetricProblem) -> PlaneProblem:
+        regularizer = TraceAndGroups(problem.cone, self.sparsity)
+        return GroupSparseProblem(problem.cone, regularizer, self.C)
 
-    def _store(self, result: SolverResult, dtype: Any) -> LinearMetric:
-        metric = super()._store(result, dtype)
+    def _store(self, result: SolverResult, cone: Any, dtype: Any) -> LinearMetric:
+        metric = super()._store(result, cone, dtype)
         self.support_ = np.flatnonzero(result.W.any(axis=0))
         # Factors of a matrix with zero rows have zero columns up to rounding only.
         components = metric.components.copy()

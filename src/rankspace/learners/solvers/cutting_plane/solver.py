@@ -1,9 +1,10 @@
-"""The 1-slack cutting plane with a certificate."""
+"""The 1-slack cutting-plane solver of structural SVMs, with a certificate on the optimum."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from .ranking_loss import Plane
 
 
 class SolverResult(NamedTuple):
-    """What a solver found, and the reason to trust it."""
+    """The metric a solver found, and the reason to trust it."""
 
     W: np.ndarray
     objective: float
@@ -31,12 +32,12 @@ def cutting_plane(
     *,
     tol: float,
     max_iter: int,
-    callback: Callable[[dict[str, float]], Any] = lambda row: None,
+    callback: Callable[[dict[str, float]], Any] | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> SolverResult:
-    """Minimise ``reg(W) + C xi(W)``, xi the slack of the most violated rankings.
+    """Minimise ``reg(W) + C xi(W)`` by cutting planes, xi the slack of the most violated rankings.
 
-    Each round asks for the most violated rankings at W, which give the true slack of W and so an
+    Each round finds the most violated rankings at W, which give the true slack of W and so an
     upper bound; solving over all planes so far gives a minimiser of theirs and, by duality, a lower
     bound. The next W lies between the best one and that minimiser.
 
@@ -51,67 +52,138 @@ def cutting_plane(
     tol : float
         Stop when (upper - lower) / C is at most this: a loss, as the measures are.
     max_iter : int
-        Rounds at most.
+        Maximum number of rounds.
     callback : callable, optional
-        Given each row of the history.
+        Called with each row of the history.
     checkpoint : Checkpoint, optional
-        Where rounds are kept, and gone on from.
+        Where rounds are saved, and resumed from.
 
     Returns
     -------
     SolverResult
         With the best point met, its true objective, and the gap.
     """
-    C, begin = problem.C, time.perf_counter()
-    W, best, upper, lower = start, start, np.inf, 0.0
-    history: list[dict[str, float]] = []
-    slack, n_inner = 0.0, 0
-    if checkpoint is not None and (at := checkpoint.load(problem)) is not None:
-        W, best, upper, lower = at["W"], at["best"], at["upper"], at["lower"]
-        history, slack, n_inner = at["history"], at["slack"], at["n_inner"]
-        begin -= history[-1]["seconds"]
-    while len(history) < max_iter:
-        plane = find_plane(W)
-        violation = max(
-            0.0, plane.delta - float(np.sum(problem.cone.restrict(plane.psi) * W))
-        )
-        value = problem.regularizer.value(W) + C * violation
-        if value < upper:
-            best, upper = W, value
-        gap = (upper - lower) / C
-        history.append(
-            {
-                "upper": upper,
-                "lower": lower,
-                "gap": gap,
-                "violation": violation,
-                "slack": slack,
-                "n_constraints": problem.n_planes,
-                "inner_iterations": n_inner,
-                "seconds": time.perf_counter() - begin,
-            }
-        )
-        callback(history[-1])
+    rounds = _Rounds(problem, start, checkpoint)
+    state = rounds.state
+    while len(state.history) < max_iter:
+        plane = find_plane(state.W)
+        violation = rounds.violation(plane)
+        value = problem.regularizer.value(state.W) + problem.C * violation
+        if value < state.upper:
+            state.best = state.W
+            state.upper = value
+        gap = (state.upper - state.lower) / problem.C
+        row = rounds.record(state.upper, state.lower, gap, violation)
+        if callback is not None:
+            callback(row)
         if gap <= tol:
             break
-        problem.add(plane.psi, plane.delta)
-        inner = problem.solve(problem.closeness * C * gap)
-        W, slack, n_inner = (
-            best + problem.step * (inner.W - best),
-            inner.slack,
-            inner.n_iter,
-        )
-        lower = max(lower, inner.lower)
+        inner = rounds.add(plane, problem.closeness * problem.C * gap)
+        state.W = state.best + problem.step * (inner.W - state.best)
+        state.lower = max(state.lower, inner.lower)
+        rounds.save()
+    gap = (state.upper - state.lower) / problem.C
+    n_iter = len(state.history)
+    return SolverResult(state.best, state.upper, gap, n_iter, gap <= tol, state.history)
+
+
+def sampled_cutting_plane(
+    find_plane: Callable[[np.ndarray, int], Plane],
+    problem: PlaneProblem,
+    start: np.ndarray,
+    *,
+    tol: float,
+    max_iter: int,
+    checkpoint: Checkpoint | None = None,
+) -> SolverResult:
+    """Cutting planes of random samples of queries, without a certificate.
+
+    Stops when a fresh sample is violated by no more than the slack of the planes. Bounds of
+    different samples do not bound the problem of all queries, so none are reported.
+    ``find_plane`` gets the number of the round too.
+    """
+    rounds = _Rounds(problem, start, checkpoint)
+    state = rounds.state
+    converged = False
+    while len(state.history) < max_iter:
+        state.best = state.W
+        plane = find_plane(state.W, len(state.history))
+        violation = rounds.violation(plane)
+        rounds.record(np.nan, np.nan, violation - state.slack, violation)
+        converged = problem.n_planes > 0 and violation <= state.slack + tol
+        if converged:
+            break
+        state.W = rounds.add(plane, 0.1 * tol * problem.C).W
+        rounds.save()
+    last = state.history[-1]
+    objective = problem.regularizer.value(state.best) + problem.C * last["violation"]
+    n_iter = len(state.history)
+    return SolverResult(
+        state.best, objective, last["gap"], n_iter, converged, state.history
+    )
+
+
+@dataclass
+class _State:
+    """Where the rounds stand: all that a checkpoint keeps beside the planes."""
+
+    W: np.ndarray  # where the next plane is cut
+    best: np.ndarray
+    upper: float = np.inf
+    lower: float = 0.0
+    slack: float = 0.0
+    n_inner: int = 0
+    history: list[dict[str, float]] = field(default_factory=list)
+
+
+class _Rounds:
+    """The rounds of a cutting plane so far, resumed from a checkpoint if there is one."""
+
+    def __init__(
+        self, problem: PlaneProblem, start: np.ndarray, checkpoint: Checkpoint | None
+    ) -> None:
+        self.problem = problem
+        self.checkpoint = checkpoint
+        self.state = _State(start, start)
+        self.started = time.perf_counter()
+        stored = None
         if checkpoint is not None:
-            checkpoint.save(
-                problem,
-                W=W,
-                best=best,
-                upper=upper,
-                lower=lower,
-                history=history,
-                slack=slack,
-                n_inner=n_inner,
-            )
-    gap = (upper - lower) / C
-    return SolverResult(best, upper, gap, len(history), gap <= tol, history)
+            stored = checkpoint.load(problem)
+        if stored is not None:
+            self.state = _State(**stored)
+            self.started -= self.state.history[-1]["seconds"]
+
+    def violation(self, plane: Plane) -> float:
+        """By how much the current W violates the margin of a plane."""
+        margin = np.sum(self.problem.cone.restrict(plane.psi) * self.state.W)
+        return max(0.0, plane.delta - float(margin))
+
+    def record(
+        self, upper: float, lower: float, gap: float, violation: float
+    ) -> dict[str, float]:
+        """Add a row to the history."""
+        row = {
+            "upper": upper,
+            "lower": lower,
+            "gap": gap,
+            "violation": violation,
+            "slack": self.state.slack,
+            "n_constraints": self.problem.n_planes,
+            "inner_iterations": self.state.n_inner,
+            "seconds": time.perf_counter() - self.started,
+        }
+        self.state.history.append(row)
+        return row
+
+    def add(self, plane: Plane, tolerance: float) -> Any:
+        """Add a plane and solve the problem of all planes."""
+        self.problem.add(plane.psi, plane.delta)
+        inner = self.problem.solve(tolerance)
+        self.state.slack = inner.slack
+        self.state.n_inner = inner.n_iter
+        return inner
+
+    def save(self) -> None:
+        """Save the state to the checkpoint, if there is one."""
+        if self.checkpoint is not None:
+            self.checkpoint.save(self.problem, **vars(self.state))

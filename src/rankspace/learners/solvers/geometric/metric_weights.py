@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
-from ...._engine.parallel.threads import LazyPool, single_threaded_blas, thread_map
+from ...._engine.parallel.threads import for_each, single_threaded_blas, thread_map
 from .lists import Lists
 
 PART = 4096  # documents in a part of the work
@@ -73,7 +73,6 @@ def logistic_weights(
     parts = _even_parts(lists)
     losses, slopes = np.empty(len(lists)), np.empty((len(parts), columns.shape[1]))
     flops = 4.0 * columns.size + 10.0 * float(np.sum(np.diff(lists.indptr) ** 2))
-    crew = LazyPool()
 
     def objective(w: np.ndarray) -> tuple[float, np.ndarray]:
         single = w.astype(columns.dtype)
@@ -89,25 +88,22 @@ def logistic_weights(
             )
             slopes[number] = pull.astype(columns.dtype) @ columns[rows]
 
-        crew.each(work, range(len(parts)), flops)
+        for_each(work, range(len(parts)), flops=flops)
         return float(losses.sum() + weight_reg / 2 * (w @ w)), slopes.sum(
             axis=0
         ) + weight_reg * w
 
     n = columns.shape[1]
     bounds = [(0, None)] * positive + [(None, None)] * (n - positive)
-    try:
-        with single_threaded_blas():
-            found = minimize(
-                objective,
-                np.zeros(n),
-                jac=True,
-                method="L-BFGS-B",
-                bounds=bounds,
-                options={"maxiter": max_iter, "maxcor": 20},
-            )
-    finally:
-        crew.close()
+    with single_threaded_blas():
+        found = minimize(
+            objective,
+            np.zeros(n),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=bounds,
+            options={"maxiter": max_iter, "maxcor": 20},
+        )
     return found.x
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import scipy.sparse
 
-from ...._engine.parallel import current_backend
+from ...._engine.parallel import Step, current_backend
 
 BLOCK = 4096  # points
 FEW_ROWS = 1024  # of judgments, for which sums of their points are kept in every block
@@ -89,7 +89,7 @@ def approximate_mean(X: np.ndarray) -> np.ndarray:
     return X[rows].mean(axis=0, dtype=np.float64)
 
 
-class PointStep:
+class PointStep(Step):
     """Weighted grams of points, and sums of the points that each row of some tables names."""
 
     def __init__(
@@ -97,7 +97,7 @@ class PointStep:
     ) -> None:
         self.pairs, self.counts, self.tables, self.first = pairs, counts, tables, first
 
-    def part(self, blocks: list[tuple[int, int]]) -> PointStep:
+    def restrict(self, blocks: list[tuple[int, int]]) -> PointStep:
         """The same over some blocks that follow each other."""
         a, b = blocks[0][0], blocks[-1][1]
         at = slice(a - self.first, b - self.first)
@@ -120,7 +120,7 @@ def _weighted_gram(points: np.ndarray, counts: np.ndarray) -> np.ndarray:
     return rooted.T @ rooted
 
 
-class RowStep:
+class RowStep(Step):
     """For each of some tables, the sum over rows of (asked points) x (listed points)."""
 
     def __init__(self, pairs: Pairs, asked: Any, tables: list[Any]) -> None:

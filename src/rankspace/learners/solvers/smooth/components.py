@@ -12,7 +12,7 @@ import scipy.sparse
 
 from ...._engine.parallel.threads import single_threaded_blas, thread_map
 from ....relevance.relevance import Relevance
-from ..warp.factors import Points
+from ..points import Points
 from ..warp.starts import start_factor
 from .pair_ratio import PairRatio
 

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...._engine.parallel import current_backend
+from ...._engine.parallel import Step, current_backend
 from ....relevance.relevance import Relevance
-from ..warp.factors import Points
+from ..points import Points
 from .pair_loss import judged_states
 
 MOST_PARTS, PAIRS = (
@@ -35,7 +35,7 @@ NOTHING = -700.0  # its exponential is 1e-304, found faster than one that is 0
 Judgments = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
-class PairRatio:
+class PairRatio(Step):
     """The loss of embedded points, over all queries or some of them.
 
     Parameters

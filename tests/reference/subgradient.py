@@ -1,4 +1,4 @@
-"""The MLR paper's own inner solver, for reference: projected subgradients."""
+"""The MLR paper's own inner solver: projected subgradients, a twin of our ADMM."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .admm import InnerResult, PlaneProblem
-from .ranking_loss import Plane
-from .solver import SolverResult, cutting_plane
+from rankspace.learners.solvers.cutting_plane.admm import InnerResult, PlaneProblem
+from rankspace.learners.solvers.cutting_plane.ranking_loss import Plane
+from rankspace.learners.solvers.cutting_plane.solver import SolverResult, cutting_plane
 
 PATIENCE = 200
 
