@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from _table import publish
+from tune import is_identity
 
 from rankspace import Index, ListwiseMap, evaluate, tune
 from rankspace.datasets import open_dataset
@@ -55,9 +56,7 @@ def gains(split: Split, seed: int) -> tuple[np.ndarray, bool]:
         differences = values(metric) - baseline
         on_new = np.mean(differences[new]) if new.any() else 0.0
         rows.append([np.mean(differences), on_new])
-    report = tuned.report
-    changed = report.chosen != report.tried[0].name  # the baseline comes first
-    return np.array(rows), changed
+    return np.array(rows), not is_identity(tuned.metric)
 
 
 def main() -> None:
