@@ -713,5 +713,5 @@ def test_knn_needs_a_label_for_each_item_and_query():
 
 def test_knn_needs_labels_of_one_kind():
     ranking = Ranking.from_distances([[0.0, 1.0]])
-    with pytest.raises(ValueError, match="of one kind"):
+    with pytest.raises(ValueError, match="both be text or both be numbers"):
         knn_error(ranking, [1, 2], 1, query_labels=["1"])

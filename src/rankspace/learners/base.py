@@ -22,8 +22,7 @@ from .._engine.parallel import as_rows
 from ..evaluation.measures import Report, evaluate
 from ..metrics.embedding import LinearMetric
 from ..metrics.local import Metric
-from ..relevance.relevance import Relevance
-from ..relevance.weights import list_of_row, query_weights
+from ..relevance.relevance import Relevance, list_of_row, query_weights
 from ..search.index import Index
 from ..search.ranking import Ranking
 
