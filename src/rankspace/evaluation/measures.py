@@ -294,11 +294,12 @@ class _Evaluator:
     def _finish(self, n_lists: int, by_id: bool) -> None:
         """Score queries without a list as if it were empty, and check the lists."""
         n_queries = self.relevance.n_queries
-        if by_id and not self.listed.any():
-            raise ValueError(
-                "ranking and relevance must share queries: they have no query id in common."
-            )
-        if not by_id and n_lists != n_queries:
+        if by_id and n_lists:
+            if not self.listed.any():
+                raise ValueError(
+                    "ranking and relevance must share queries: they have no query id in common."
+                )
+        elif n_lists != n_queries:
             raise ValueError(
                 f"the blocks must hold one list for each of {n_queries} queries: got {n_lists}."
             )
