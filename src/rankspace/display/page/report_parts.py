@@ -22,7 +22,7 @@ def groups_section(study: PairedReports, groups: Mapping[str, np.ndarray]) -> st
     for label, mask in {"all queries": everyone, **groups}.items():
         mask = np.asarray(mask) & np.isfinite(study.gains)
         if mask.any():
-            before, after = (_part(report, name, mask) for report in study.reports)
+            before, after = (report.take(mask, [name]) for report in study.reports)
             cells = _page.measure_cells(name, before, after, compare(before, after))
             size = f"<small>{int(mask.sum()):,}</small>"
             rows.append(f'<th scope="row">{text(label)}{size}</th>{cells}')
@@ -30,13 +30,6 @@ def groups_section(study: PairedReports, groups: Mapping[str, np.ndarray]) -> st
     heads += [_page.column("change"), _page.column("p-value")]
     caption = f"{text(measure_label(name))}, means with 95 % intervals."
     return section("groups", "Groups of queries", _page.table(caption, heads, rows))
-
-
-def _part(report: Report, name: str, mask: np.ndarray) -> Report:
-    weights = None if report.weights is None else report.weights[mask]
-    return Report(
-        {name: report.values[name][mask]}, report.smaller_is_better, None, weights
-    )
 
 
 def methods_section(study: PairedReports, others: Mapping[str, Report]) -> str:
