@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..relevance.relevance import Relevance
-from ..relevance.rows import check_labels, check_same_kind
+from ..relevance.rows import check_labels, check_same_kind, indptr_of
 from ..search.index import Embedding, Index
 from ..search.ranking import Ranking
 from .measures import evaluate
@@ -199,7 +199,7 @@ def _without_own(ranking: Ranking) -> Ranking:
     owner = np.repeat(np.arange(ranking.n_queries), np.diff(ranking.indptr))
     others = ranking.items != owner
     counts = np.bincount(owner[others], minlength=len(ranking))
-    indptr = np.concatenate(([0], np.cumsum(counts)))
+    indptr = indptr_of(counts)
     return Ranking(
         indptr, ranking.items[others], ranking.distances[others], ranking.n_items
     )

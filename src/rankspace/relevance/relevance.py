@@ -16,6 +16,8 @@ from .rows import (
     check_ids,
     check_query_rows,
     check_weights,
+    gather_rows,
+    indptr_of,
     row_numbers,
     rows_from_groups,
     rows_from_labels,
@@ -128,11 +130,11 @@ class Relevance:
         rows: Rows,
         query_rows: Any,
         background: Background,
-        **options: Any,
+        *options: Any,
     ) -> Relevance:
         """Check what must hold of a whole relevance but not of its subsets, then construct."""
         query_items = check_query_rows(query_rows, rows.rows.size, n_items)
-        relevance = cls(n_items, *rows, query_items, background, **options)
+        relevance = cls(n_items, *rows, query_items, background, *options)
         if relevance.n_queries and not relevance.weights.any():
             raise ValueError("weights must not all be 0.")
         return relevance
@@ -175,17 +177,8 @@ class Relevance:
         rows = rows_from_labels(y, query_labels)
         n_items = rows.items.size
         query_rows = np.arange(n_items) if query_labels is None else None
-        return cls._build(
-            n_items,
-            rows,
-            query_rows,
-            "irrelevant",
-            unjudged=unjudged,
-            min_relevant_grade=min_relevant_grade,
-            weights=weights,
-            query_ids=query_ids,
-            item_ids=item_ids,
-        )
+        options = (unjudged, min_relevant_grade, weights, query_ids, item_ids)
+        return cls._build(n_items, rows, query_rows, "irrelevant", *options)
 
     @classmethod
     def from_lists(
@@ -246,17 +239,8 @@ class Relevance:
                 query_rows = np.arange(n_queries)
         triples = triples_from_lists(relevant, irrelevant)
         rows = rows_from_triples(*triples, n_queries, n_items)
-        return cls._build(
-            n_items,
-            rows,
-            query_rows,
-            "unjudged",
-            unjudged=unjudged,
-            min_relevant_grade=min_relevant_grade,
-            weights=weights,
-            query_ids=query_ids,
-            item_ids=item_ids,
-        )
+        options = (unjudged, min_relevant_grade, weights, query_ids, item_ids)
+        return cls._build(n_items, rows, query_rows, "unjudged", *options)
 
     @classmethod
     def from_qrels(
@@ -324,17 +308,8 @@ class Relevance:
             items.array.size,
             (queries.array, items.array),
         )
-        return cls._build(
-            items.array.size,
-            rows,
-            query_rows,
-            "unjudged",
-            unjudged=unjudged,
-            min_relevant_grade=min_relevant_grade,
-            weights=weights,
-            query_ids=queries.array,
-            item_ids=items.array,
-        )
+        options = (unjudged, min_relevant_grade, weights, queries.array, items.array)
+        return cls._build(items.array.size, rows, query_rows, "unjudged", *options)
 
     @classmethod
     def from_groups(
@@ -374,17 +349,8 @@ class Relevance:
         (array(['7', '9'], dtype='<U21'), array([1, 1]))
         """
         rows, names = rows_from_groups(grades, qid)
-        return cls._build(
-            rows.items.size,
-            rows,
-            None,
-            "absent",
-            unjudged=unjudged,
-            min_relevant_grade=min_relevant_grade,
-            weights=weights,
-            query_ids=names,
-            item_ids=item_ids,
-        )
+        options = (unjudged, min_relevant_grade, weights, names, item_ids)
+        return cls._build(rows.items.size, rows, None, "absent", *options)
 
     # ------------------------------------------------------------------ sizes
 
@@ -442,7 +408,7 @@ class Relevance:
     def positive_grades(self) -> tuple[np.ndarray, np.ndarray]:
         """Positive grades of each row of judgments in descending order: indptr and grades."""
         positive = self.grades > 0
-        indptr = np.concatenate(([0], np.cumsum(positive)))[self.indptr]
+        indptr = indptr_of(positive)[self.indptr]
         grades = self.grades[positive]
         if grades.size and (grades != grades[0]).any():
             rows = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
@@ -456,7 +422,7 @@ class Relevance:
 
     def _count(self, mask: np.ndarray) -> np.ndarray:
         """Number of judgments of each query in the mask, its own item left out."""
-        n_before = np.concatenate(([0], np.cumsum(mask)))
+        n_before = indptr_of(mask)
         counts = np.diff(n_before[self.indptr])[self.rows]
         # The entry appended last is the one that -1, no own judgment, points at.
         return _frozen(counts - np.append(mask, False)[self._own_judgments])
@@ -507,14 +473,14 @@ class Relevance:
 
         listed = ~np.isnan(self.grades) | (self.unjudged == "irrelevant")
         grades = np.nan_to_num(self.grades[listed], nan=0.0)
-        indptr = np.concatenate(([0], np.cumsum(listed)))[self.indptr]
+        indptr = indptr_of(listed)[self.indptr]
         shape = (indptr.size - 1, self.n_items)
         table = scipy.sparse.csr_array((grades, self.items[listed], indptr), shape)
         table = table[self.rows]
         owner = np.repeat(np.arange(self.n_queries), np.diff(table.indptr))
         others = table.indices != self.query_items[owner]
         counts = np.bincount(owner[others], minlength=self.n_queries)
-        indptr = np.concatenate(([0], np.cumsum(counts)))
+        indptr = indptr_of(counts)
         content = (table.data[others], table.indices[others], indptr)
         return scipy.sparse.csr_array(content, table.shape)
 
@@ -534,9 +500,7 @@ class Relevance:
         """
         picked = row_numbers(queries, self.n_queries)
         used, rows = np.unique(self.rows[picked], return_inverse=True)
-        counts = np.diff(self.indptr)[used]
-        indptr = np.concatenate(([0], np.cumsum(counts)))
-        at = np.repeat(self.indptr[used] - indptr[:-1], counts) + np.arange(indptr[-1])
+        indptr, at = gather_rows(self.indptr[used], np.diff(self.indptr)[used])
         return self._with(
             rows=rows,
             indptr=indptr,

@@ -17,6 +17,19 @@ class Rows(NamedTuple):
     grades: np.ndarray
 
 
+def indptr_of(lengths: Any) -> np.ndarray:
+    """Offsets of compressed rows with these lengths: each start, and the end of the last."""
+    return np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
+
+
+def gather_rows(
+    starts: np.ndarray, lengths: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Offsets of some rows put one after another, and the old places of their entries."""
+    indptr = indptr_of(lengths)
+    return indptr, np.repeat(starts - indptr[:-1], lengths) + np.arange(indptr[-1])
+
+
 def rows_from_labels(y: Any, query_labels: Any = None) -> Rows:
     """Judgments from class labels: one row per class, shared by the queries of the class."""
     labels = check_labels(y, "y")
@@ -101,7 +114,7 @@ def rows_from_groups(grades: Any, qid: Any) -> tuple[Rows, np.ndarray]:
         raise ValueError("grades must be finite, or NaN for unjudged: got infinity.")
     codes, names = number_by_appearance(qid)
     order = np.argsort(codes, kind="stable")
-    indptr = np.concatenate(([0], np.cumsum(np.bincount(codes))))
+    indptr = indptr_of(np.bincount(codes))
     return Rows(np.arange(names.size), indptr, order, grades[order]), names
 
 
@@ -149,7 +162,7 @@ def rows_from_triples(
             f"{grades[at + 1]:g}."
         )
     counts = np.bincount(queries[first], minlength=n_queries)
-    indptr = np.concatenate(([0], np.cumsum(counts)))
+    indptr = indptr_of(counts)
     return Rows(np.arange(n_queries), indptr, items[first], grades[first])
 
 

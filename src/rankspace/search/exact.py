@@ -9,6 +9,7 @@ import numpy as np
 from .._engine.optional import require
 from .._engine.parallel import as_rows
 from .._engine.parallel.transport import mapped_file
+from ..relevance.rows import indptr_of
 from .blocks import QueryBlock
 from .ranking import Ranking
 
@@ -99,7 +100,7 @@ class ExactSearch:
         distances = np.concatenate(keys)
         if not self.inner_product:
             distances = np.sqrt(distances)
-        indptr = np.concatenate(([0], np.cumsum([row.size for row in items])))
+        indptr = indptr_of([row.size for row in items])
         return Ranking(
             indptr, np.concatenate(items), distances, self.n_items, query_ids, self.ids
         )
@@ -144,7 +145,7 @@ class ExactSearch:
         each rounding of the centred vectors, and the factor 2 for what the first order leaves out.
         """
         unit = np.finfo(dtype).eps / 2
-        lengths = np.sqrt(np.einsum("ij,ij->i", queries, queries, dtype=np.float64))
+        lengths = np.sqrt(_squared_norms(queries))
         size = 2 * lengths * self.longest
         if not self.inner_product:
             size += self.longest**2
@@ -167,7 +168,7 @@ class ExactSearch:
         distances = np.take_along_axis(distances, order, axis=1)
         error = self._rounding(centred, self.centred.dtype)
         if not self.inner_product:
-            bound = bound + np.einsum("ij,ij->i", centred, centred, dtype=np.float64)
+            bound = bound + _squared_norms(centred)
         certain = distances[:, k - 1] < bound - error
         return items, distances, certain
 
@@ -208,7 +209,7 @@ class ExactSearch:
         if self.inner_product:
             bound = -bound
         else:
-            bound -= np.einsum("ij,ij->i", centred, centred, dtype=np.float64)
+            bound -= _squared_norms(centred)
         # FAISS computes in single precision whatever the vectors have.
         return items, bound - self._rounding(centred, np.float32)
 
@@ -225,9 +226,9 @@ class ExactSearch:
             if self.inner_product:
                 keys[:, rows] = -products
             else:
-                keys[:, rows] = np.einsum("ij,ij->i", block, block) - 2 * products
+                keys[:, rows] = _squared_norms(block) - 2 * products
         if not self.inner_product:
-            keys += np.einsum("ij,ij->i", centred, centred)[:, None]
+            keys += _squared_norms(centred)[:, None]
             np.maximum(keys, 0, out=keys)
         order = np.argsort(keys, axis=1)
         keys = np.take_along_axis(keys, order, axis=1)
@@ -282,6 +283,11 @@ def centre_of(vectors: np.ndarray) -> np.ndarray:
         return mean
     grid = 2.0 ** np.floor(np.log2(spread / np.sqrt(vectors.shape[1])))
     return np.round(mean / grid) * grid
+
+
+def _squared_norms(vectors: np.ndarray) -> np.ndarray:
+    """Squared lengths, summed in double precision."""
+    return np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64)
 
 
 def _slices(n: int) -> list[slice]:

@@ -8,7 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ..relevance.rows import check_ids, number_by_appearance
+from ..relevance.rows import (
+    check_ids,
+    gather_rows,
+    indptr_of,
+    number_by_appearance,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +107,7 @@ class Ranking:
         order = np.argsort(table, axis=1, kind="stable")
         table = np.take_along_axis(table, order, axis=1)
         listed = table < np.inf
-        indptr = np.concatenate(([0], np.cumsum(listed.sum(axis=1))))
+        indptr = indptr_of(listed.sum(axis=1))
         n_items = order.shape[1]
         return cls(indptr, order[listed], table[listed], n_items, query_ids, item_ids)
 
@@ -137,7 +142,7 @@ class Ranking:
                 f"{np.shape(qid)}."
             )
         order = np.lexsort((values, codes))
-        indptr = np.concatenate(([0], np.cumsum(np.bincount(codes))))
+        indptr = indptr_of(np.bincount(codes))
         return cls(indptr, order, values[order], values.size, names, item_ids)
 
     @classmethod
@@ -194,7 +199,7 @@ class Ranking:
         if names and len(names) < len(blocks):
             raise ValueError("either all blocks must have query_ids, or none.")
         return cls(
-            np.concatenate(([0], np.cumsum(lengths))),
+            indptr_of(lengths),
             np.concatenate([block.items for block in blocks]),
             np.concatenate([block.distances for block in blocks]),
             first.n_items,
@@ -235,8 +240,7 @@ class Ranking:
         if k < 0:
             raise ValueError(f"k must not be negative: got {k}.")
         lengths = np.minimum(np.diff(self.indptr), k)
-        indptr = np.concatenate(([0], np.cumsum(lengths)))
-        at = np.repeat(self.indptr[:-1] - indptr[:-1], lengths) + np.arange(indptr[-1])
+        indptr, at = gather_rows(self.indptr[:-1], lengths)
         return Ranking(
             indptr,
             self.items[at],
