@@ -32,6 +32,10 @@ class Measure(NamedTuple):
     ----------
     kernel : str
         Its function in `rankspace._engine.kernels.measures`.
+    label : str
+        Name for display.
+    meaning : str
+        What it says, in a few words; ``{k}`` stands for the cut-off.
     cut : {"none", "optional", "required"}
         Whether the name takes a cut-off, as in ``p@10``.
     gain : {"binary", "exponential", "linear"}
@@ -43,6 +47,8 @@ class Measure(NamedTuple):
     """
 
     kernel: str
+    label: str
+    meaning: str
     cut: Literal["none", "optional", "required"] = "none"
     gain: Gain = "binary"
     larger_is_better: bool = True
@@ -50,17 +56,68 @@ class Measure(NamedTuple):
 
 
 MEASURES = {
-    "auc": Measure("auc", complete=True),
-    "first-rank": Measure("first_rank", larger_is_better=False, complete=True),
-    "knn": Measure("knn", cut="required"),
-    "map": Measure("average_precision"),
-    "mrr": Measure("reciprocal_rank"),
-    "ndcg": Measure("ndcg", cut="optional", gain="exponential"),
-    "ndcg-linear": Measure("ndcg", cut="optional", gain="linear"),
-    "ndcg-mlr": Measure("ndcg_mlr", cut="optional"),
-    "p": Measure("precision", cut="required"),
-    "r": Measure("recall", cut="required"),
-    "ranking-error": Measure("ranking_error", larger_is_better=False, complete=True),
+    "auc": Measure(
+        "auc",
+        "AUC",
+        "probability that a relevant item ranks before an irrelevant one",
+        complete=True,
+    ),
+    "first-rank": Measure(
+        "first_rank",
+        "First rank",
+        "position of the first relevant item",
+        larger_is_better=False,
+        complete=True,
+    ),
+    "knn": Measure(
+        "knn",
+        "k-NN",
+        "share of queries with a relevant majority in the first {k}",
+        cut="required",
+    ),
+    "map": Measure("average_precision", "MAP", "mean average precision"),
+    "mrr": Measure(
+        "reciprocal_rank", "MRR", "one over the position of the first relevant item"
+    ),
+    "ndcg": Measure(
+        "ndcg",
+        "NDCG",
+        "graded gain, discounted by position",
+        cut="optional",
+        gain="exponential",
+    ),
+    "ndcg-linear": Measure(
+        "ndcg",
+        "NDCG linear",
+        "graded gain, discounted by position",
+        cut="optional",
+        gain="linear",
+    ),
+    "ndcg-mlr": Measure(
+        "ndcg_mlr",
+        "NDCG of MLR",
+        "binary gain, discounted by position",
+        cut="optional",
+    ),
+    "p": Measure(
+        "precision",
+        "Precision",
+        "share of relevant items in the first {k}",
+        cut="required",
+    ),
+    "r": Measure(
+        "recall",
+        "Recall",
+        "share of the relevant items found in the first {k}",
+        cut="required",
+    ),
+    "ranking-error": Measure(
+        "ranking_error",
+        "Ranking error",
+        "misordered pairs; a random order has 1",
+        larger_is_better=False,
+        complete=True,
+    ),
 }
 
 

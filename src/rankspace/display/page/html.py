@@ -6,6 +6,7 @@ import html
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from ...evaluation.measures import MEASURES
 from ...evaluation.report import Comparison, Report
 from ..figures import COLOURS
 from .svg import bar_pair
@@ -15,19 +16,6 @@ LEVEL = 0.05
 _LONGEST = 140
 
 _CHANGE_WORDS = {"equal": "may be chance", "worse": "a loss"}
-_MEASURES = {
-    "auc": ("AUC", "chance that a relevant item stands before an irrelevant one"),
-    "first-rank": ("First rank", "position of the first relevant item"),
-    "knn": ("k-NN", "share of queries with a relevant majority in the first {k}"),
-    "map": ("MAP", "mean average precision"),
-    "mrr": ("MRR", "one over the position of the first relevant item"),
-    "ndcg": ("NDCG", "graded gain, discounted by position"),
-    "ndcg-linear": ("NDCG linear", "graded gain, discounted by position"),
-    "ndcg-mlr": ("NDCG of MLR", "yes-or-no gain, discounted by position"),
-    "p": ("Precision", "share of relevant items in the first {k}"),
-    "r": ("Recall", "share of the relevant items found in the first {k}"),
-    "ranking-error": ("Ranking error", "misordered pairs; 1 is what chance gives"),
-}
 
 
 def text(value: object) -> str:
@@ -77,13 +65,16 @@ def count(n: int, noun: str) -> str:
 def measure_label(name: str) -> str:
     """``ndcg@10`` as people write it: ``NDCG@10``. Unknown names stay as they are."""
     stem, at, cut = name.partition("@")
-    return _MEASURES.get(stem, (stem, ""))[0] + at + cut
+    label = MEASURES[stem].label if stem in MEASURES else stem
+    return label + at + cut
 
 
 def measure_meaning(name: str) -> str:
     """What a measure says, in a few words; empty for unknown names."""
     stem, _, cut = name.partition("@")
-    meaning = _MEASURES.get(stem, ("", ""))[1].replace("{k}", cut)
+    if stem not in MEASURES:
+        return ""
+    meaning = MEASURES[stem].meaning.replace("{k}", cut)
     return f"{meaning} in the first {cut}" if cut and "ndcg" in stem else meaning
 
 
