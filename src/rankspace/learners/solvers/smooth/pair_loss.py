@@ -14,6 +14,7 @@ import scipy.sparse
 from scipy.special import xlogy
 
 from ...._engine.parallel.threads import n_threads, single_threaded_blas, thread_map
+from ....evaluation.measures import gains_of
 from ....relevance.relevance import Relevance
 from .lbfgs import lbfgs_steps
 
@@ -23,7 +24,7 @@ BLOCK, ITEM_BLOCK = (
     512,
 )  # queries and items: small enough for all threads to have some
 GAINS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "exponential": lambda grades: np.exp2(grades) - 1,
+    "exponential": gains_of,
     "linear": lambda grades: grades,
     "binary": np.ones_like,
 }
