@@ -1,4 +1,4 @@
-"""What each local metric weighs: one set of weights for all lists, or one for each."""
+"""Weights of local metrics, by L-BFGS on a logistic loss or by WARP steps."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
+import scipy.optimize
 
 from ...._engine.parallel.threads import LazyPool, single_threaded_blas, thread_map
-from .lists import Lists
+from .lists import Lists, run_starts
 
 PART = 4096  # documents in a part of the work
 
 
-class Descent(NamedTuple):
-    """Options of WARP: the margin, the length of the first step, and the steps for each list."""
+class WarpOptions(NamedTuple):
+    """Options of WARP: the margin, the first learning rate, and the steps for each list."""
 
     margin: float
     step: float
@@ -24,13 +24,14 @@ class Descent(NamedTuple):
 
 
 def pair_weights(lists: Lists, k: int) -> np.ndarray:
-    """What the pairs of each list weigh, beside the difference of their gains.
+    """Weights of the pairs of each list, which multiply the difference of their gains.
 
-    A pair weighs the share of the best DCG@k that its gains differ by, and a list as the root of
-    the number of its pairs; in all, the weights of the pairs add up to 1.
+    A pair weighs the share of the ideal DCG@k that its gains differ by, and a list as the root of
+    the number of its pairs; all weights of pairs add up to 1.
     """
-    sizes, gains = np.diff(lists.indptr), lists.gains
-    owner = np.repeat(np.arange(len(lists)), sizes)
+    sizes = np.diff(lists.indptr)
+    gains = lists.gains
+    owner = lists.owner
     place = np.arange(gains.size) - lists.indptr[owner]
     # In a falling list the gain at place i is added n - 1 - i times, and taken off i times.
     gaps = np.bincount(owner, gains * (sizes[owner] - 1 - 2 * place), len(lists))
@@ -46,11 +47,62 @@ def pair_weights(lists: Lists, k: int) -> np.ndarray:
 def _unlike_pairs(
     owner: np.ndarray, gains: np.ndarray, sizes: np.ndarray
 ) -> np.ndarray:
-    """How many pairs of each list have two gains; equal gains stand together."""
-    new = np.concatenate(([True], (np.diff(owner) != 0) | (np.diff(gains) != 0)))
-    starts = np.flatnonzero(new)
-    runs = np.diff(np.concatenate((starts, [gains.size])))
+    """How many pairs of each list differ in gain; equal gains stand together."""
+    starts = run_starts(owner, gains)
+    runs = np.diff(np.append(starts, gains.size))
     return (sizes**2 - np.bincount(owner[starts], runs**2, sizes.size)) / 2
+
+
+class PairLogistic:
+    """Logistic loss of the pairs of candidate lists plus ``weight_reg / 2 |w|^2``.
+
+    ``columns`` (n, p) belong to the documents of ``lists`` in their order; a larger weighted sum is
+    a better score.
+    """
+
+    def __init__(
+        self, columns: np.ndarray, lists: Lists, weight_reg: float, k: int
+    ) -> None:
+        self.columns = columns
+        self.lists = lists
+        self.weight_reg = weight_reg
+        self.gains = lists.gains
+        self.weights = pair_weights(lists, k)
+        self.parts = _even_parts(lists)
+        self.losses = np.empty(len(lists))
+        self.slopes = np.empty((len(self.parts), columns.shape[1]))
+        n_pairs = float(np.sum(np.diff(lists.indptr) ** 2))
+        self.flops = 4.0 * columns.size + 10.0 * n_pairs
+        self.pool = LazyPool()
+
+    def value_and_gradient(self, w: np.ndarray) -> tuple[float, np.ndarray]:
+        """The loss of weights, and its gradient."""
+        # Products of one precision are much faster than mixed ones.
+        cast = w.astype(self.columns.dtype)
+        self.pool.each(
+            lambda part: self._add_part(part, cast), range(len(self.parts)), self.flops
+        )
+        value = self.losses.sum() + self.weight_reg / 2 * (w @ w)
+        return float(value), self.slopes.sum(axis=0) + self.weight_reg * w
+
+    def _add_part(self, number: int, w: np.ndarray) -> None:
+        """Store the losses of the lists of a part, and the slopes of the part."""
+        from ...._engine.kernels.lists import pair_losses
+
+        part = self.parts[number]
+        edges = self.lists.indptr[part.start : part.stop + 1]
+        rows = slice(edges[0], edges[-1])
+        scores = (self.columns[rows] @ w).astype(np.float64)
+        slopes = np.empty(scores.size)
+        pair_losses(
+            scores,
+            self.gains[rows],
+            edges - edges[0],
+            self.weights[part],
+            self.losses[part],
+            slopes,
+        )
+        self.slopes[number] = slopes.astype(w.dtype) @ self.columns[rows]
 
 
 def logistic_weights(
@@ -59,112 +111,65 @@ def logistic_weights(
     *,
     weight_reg: float,
     k: int,
-    positive: int,
+    non_negative: bool,
     max_iter: int,
 ) -> np.ndarray:
-    """Weights of columns that minimise the logistic loss of pairs plus ``weight_reg / 2 |w|^2``.
-
-    ``columns`` (n, p) belong to the documents of ``lists`` in their order, a larger sum is better;
-    the first ``positive`` weights are kept from falling below 0.
-    """
-    from ...._engine.kernels.lists import pair_losses
-
-    weights, gains = pair_weights(lists, k), lists.gains
-    parts = _even_parts(lists)
-    losses, slopes = np.empty(len(lists)), np.empty((len(parts), columns.shape[1]))
-    flops = 4.0 * columns.size + 10.0 * float(np.sum(np.diff(lists.indptr) ** 2))
-    crew = LazyPool()
-
-    def objective(w: np.ndarray) -> tuple[float, np.ndarray]:
-        single = w.astype(columns.dtype)
-
-        def work(number: int) -> None:
-            part = parts[number]
-            edges = lists.indptr[part.start : part.stop + 1]
-            rows = slice(edges[0], edges[-1])
-            scores = (columns[rows] @ single).astype(np.float64)
-            pull = np.empty(scores.size)
-            pair_losses(
-                scores, gains[rows], edges - edges[0], weights[part], losses[part], pull
-            )
-            slopes[number] = pull.astype(columns.dtype) @ columns[rows]
-
-        crew.each(work, range(len(parts)), flops)
-        return float(losses.sum() + weight_reg / 2 * (w @ w)), slopes.sum(
-            axis=0
-        ) + weight_reg * w
-
+    """Weights of columns that minimise the logistic loss of pairs by L-BFGS."""
+    loss = PairLogistic(columns, lists, weight_reg, k)
     n = columns.shape[1]
-    bounds = [(0, None)] * positive + [(None, None)] * (n - positive)
     try:
         with single_threaded_blas():
-            found = minimize(
-                objective,
+            found = scipy.optimize.minimize(
+                loss.value_and_gradient,
                 np.zeros(n),
                 jac=True,
                 method="L-BFGS-B",
-                bounds=bounds,
+                bounds=[(0 if non_negative else None, None)] * n,
                 options={"maxiter": max_iter, "maxcor": 20},
             )
     finally:
-        crew.close()
+        loss.pool.close()
     return found.x
 
 
 def _even_parts(lists: Lists) -> list[slice]:
-    """Runs of lists of about as many documents each; they depend on nothing but the lists."""
+    """Runs of lists with about as many documents each, whatever the number of threads."""
     cuts = np.flatnonzero(np.diff(lists.indptr[:-1] // PART)) + 1
     edges = [0, *cuts.tolist(), len(lists)]
-    return [slice(a, b) for a, b in pairwise(edges)]
+    return [slice(start, stop) for start, stop in pairwise(edges)]
 
 
-def shared_warp(H: np.ndarray, lists: Lists, descent: Descent) -> np.ndarray:
-    """One non-negative weight a metric, by WARP steps through all lists in shuffled rounds."""
-    rng = np.random.default_rng(descent.seed)
-    rounds = [rng.permutation(len(lists)) for _ in range(descent.n_steps)]
-    return _descend(H, lists, np.concatenate(rounds), descent, descent.seed)
+def shared_warp(H: np.ndarray, lists: Lists, options: WarpOptions) -> np.ndarray:
+    """Non-negative weights of metrics, by WARP steps through all lists in shuffled rounds."""
+    rng = np.random.default_rng(options.seed)
+    rounds = [rng.permutation(len(lists)) for _ in range(options.n_steps)]
+    return _warp(H, lists, np.concatenate(rounds), options)
 
 
-def each_warp(H: np.ndarray, lists: Lists, descent: Descent) -> np.ndarray:
-    """Weights for each list by steps of its own, whatever the number of threads."""
+def per_list_warp(H: np.ndarray, lists: Lists, options: WarpOptions) -> np.ndarray:
+    """Non-negative weights for each list by its own WARP steps, whatever the number of threads."""
+    order = np.zeros(options.n_steps, dtype=np.int64)
 
-    def work(q: int) -> np.ndarray:
-        part = lists.part(q)
-        own = Lists(
-            np.array([0, part.stop - part.start]),
-            lists.rows[part],
-            lists.grades[part],
-            lists.weights[q : q + 1],
-        )
-        seed = descent.seed + 7919 * (q + 1)
-        return _descend(
-            H[part], own, np.zeros(descent.n_steps, dtype=np.int64), descent, seed
-        )
+    def learn(q: int) -> np.ndarray:
+        seed = options.seed + 7919 * (q + 1)
+        one = lists.take(np.array([q]))
+        return _warp(H[lists.rows_of(q)], one, order, options._replace(seed=seed))
 
-    return np.stack(list(thread_map(work, range(len(lists)), depth=16)))
+    return np.stack(list(thread_map(learn, range(len(lists)), depth=16)))
 
 
-def _descend(
-    H: np.ndarray, lists: Lists, order: np.ndarray, descent: Descent, seed: int
+def _warp(
+    H: np.ndarray, lists: Lists, order: np.ndarray, options: WarpOptions
 ) -> np.ndarray:
-    from ...._engine.kernels.lists import warp_descent
+    """Mean weights of the last half of WARP steps through the lists in the given order."""
+    from ...._engine.kernels.lists import ListEnds, WarpSettings, warp_descent
 
-    top, low = lists.ends()
-    levels = np.concatenate(
-        ([0.0], np.cumsum(1 / np.log2(np.arange(2, low.max() + 2))))
-    )
-    phi, mean = np.ones(H.shape[1]), np.zeros(H.shape[1])
-    warp_descent(
-        H,
-        lists.indptr,
-        top,
-        low,
-        order,
-        phi,
-        descent.margin,
-        descent.step,
-        levels,
-        seed,
-        mean,
-    )
+    n_top, n_low = lists.ends()
+    by_rank = 1 / np.log2(np.arange(2, n_low.max() + 2))
+    rank_weights = np.concatenate(([0.0], np.cumsum(by_rank)))
+    weights = np.ones(H.shape[1])
+    mean = np.zeros(H.shape[1])
+    ends = ListEnds(lists.indptr, n_top, n_low)
+    settings = WarpSettings(options.margin, options.step, rank_weights, options.seed)
+    warp_descent(H, ends, order, weights, settings, mean)
     return mean
