@@ -25,7 +25,7 @@ from _table import publish
 
 from rankspace import PARCA, Relevance, evaluate
 from rankspace.datasets import open_dataset
-from rankspace.learners.solvers.smooth.components import MapLoss, RidgedLoss
+from rankspace.learners.solvers.smooth.components import MapLoss, RegularizedLoss
 from rankspace.learners.solvers.warp.scaling import Scaling, scaled_points
 from rankspace.search.index import Index
 
@@ -75,7 +75,7 @@ def final_loss(model: PARCA, X: np.ndarray, y: np.ndarray) -> float:
     relevance = Relevance.from_labels(y)
     loss = MapLoss(scaled_points(X, relevance, None, Scaling.of(X)), relevance)
     A = model.components_.astype(np.float64) * model.scale_
-    return RidgedLoss(loss, RIDGE).value_and_gradient(A)[0]
+    return RegularizedLoss(loss, RIDGE).value_and_gradient(A)[0]
 
 
 def apart(*arguments: Any) -> str:

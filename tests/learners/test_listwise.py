@@ -314,7 +314,7 @@ def test_single_precision_learns_the_same():
 def test_more_items_than_allowed_are_dealt_to_groups_that_keep_their_judged_ones():
     X, Q, relevance = planted()
     model = ListwiseMap(max_items=40)
-    groups = model._groups("shared", relevance, X, Q)
+    groups = model._query_groups("shared", relevance, X, Q)
     assert len(groups) > 3
     np.testing.assert_array_equal(
         np.concatenate([queries for queries, _ in groups]),
@@ -342,7 +342,9 @@ def test_more_items_than_allowed_are_dealt_to_groups_that_keep_their_judged_ones
 def test_of_items_that_no_judgment_names_the_nearest_take_part(side):
     X, Q, relevance = planted()
     X = 3 * X * np.linspace(0.5, 2, len(X))[:, None]
-    [(queries, items)] = ListwiseMap(n_negatives=100)._groups(side, relevance, X, Q)
+    [(queries, items)] = ListwiseMap(n_negatives=100)._query_groups(
+        side, relevance, X, Q
+    )
     judged = np.unique(relevance.items)
     others = np.setdiff1d(items, judged)
     assert queries.size == relevance.n_queries
@@ -352,7 +354,9 @@ def test_of_items_that_no_judgment_names_the_nearest_take_part(side):
     places = np.argsort(np.argsort(-nearness, axis=1), axis=1).min(axis=0)
     left_out = np.setdiff1d(np.arange(len(X)), items)
     assert places[others].max() <= places[left_out].min()
-    everything = ListwiseMap(n_negatives=len(X))._groups("shared", relevance, X, Q)
+    everything = ListwiseMap(n_negatives=len(X))._query_groups(
+        "shared", relevance, X, Q
+    )
     assert [part for _, part in everything] == [None]
 
 
@@ -431,7 +435,7 @@ def test_where_bystanders_count_less_popular_items_draw_other_queries_less():
 def test_bystanders_of_a_group_are_told_by_all_queries(monkeypatch):
     X, Q, relevance = planted()
     model = ListwiseMap(unjudged_weight=0.1, max_items=120)
-    groups = model._groups("shared", relevance, X, Q)
+    groups = model._query_groups("shared", relevance, X, Q)
     assert len(groups) == 3
     made = []
     monkeypatch.setattr(
@@ -447,7 +451,7 @@ def test_bystanders_of_a_group_are_told_by_all_queries(monkeypatch):
 
 def test_of_more_rows_than_allowed_some_are_learned_from():
     X, _, _ = planted()
-    rows, part = ListwiseMap(max_items=220, random_state=0)._fewer_rows(
+    rows, part = ListwiseMap(max_items=220, random_state=0)._subsample_rows(
         X, Relevance.from_labels(np.arange(400) % 3)
     )
     assert rows.shape == (220, 8)

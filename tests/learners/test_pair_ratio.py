@@ -13,23 +13,21 @@ from rankspace import Relevance
 from rankspace.learners.solvers.smooth import pair_ratio
 from rankspace.learners.solvers.smooth.components import (
     FLOOR,
-    REACHES,
-    Descent,
+    START_LENGTHS,
     MapLoss,
-    RidgedLoss,
-    descend,
+    RegularizedLoss,
     multi_start,
     start_of,
 )
-from rankspace.learners.solvers.smooth.minibatch import descend_in_batches
-from rankspace.learners.solvers.smooth.pair_ratio import PairRatio
-from rankspace.learners.solvers.smooth.validation import (
-    folds,
+from rankspace.learners.solvers.smooth.cross_validation import (
+    CrossValidated,
     ranking_errors,
-    try_setting,
 )
+from rankspace.learners.solvers.smooth.lbfgs import Minimum, minimize_lbfgs
+from rankspace.learners.solvers.smooth.minibatch import minimize_adam
+from rankspace.learners.solvers.smooth.pair_ratio import PairRatio
 from rankspace.learners.solvers.warp.factors import Points
-from rankspace.relevance.splits import Split
+from rankspace.relevance.splits import Split, cross_validation_splits
 from reference.parca import log_ratio, slopes
 
 
@@ -161,7 +159,7 @@ def problem(rng, n=30, d=5, sparse=False, dtype=np.float64):
 
 @pytest.mark.parametrize("sparse", [False, True])
 def test_gradient_by_the_map(sparse, rng):
-    loss = RidgedLoss(problem(rng, sparse=sparse), 0.1)
+    loss = RegularizedLoss(problem(rng, sparse=sparse), 0.1)
     A = rng.normal(size=(2, 5))
     expected = slopes(lambda A: loss.value_and_gradient(A)[0], A)
     np.testing.assert_allclose(
@@ -199,8 +197,12 @@ def test_descent_finds_the_best_direction_of_all(rng):
     X, y = rng.normal(size=(24, 2)) * (3, 1), np.arange(24) % 2
     X[:, 1] += 2 * y
     relevance = Relevance.from_labels(y)
-    loss = RidgedLoss(MapLoss(Points(X, relevance.query_items, 24), relevance), 0.05)
-    found = descend(loss, np.array([[0.3, 0.3]]), tol=1e-12, max_iter=200)
+    loss = RegularizedLoss(
+        MapLoss(Points(X, relevance.query_items, 24), relevance), 0.05
+    )
+    found = minimize_lbfgs(
+        loss.value_and_gradient, np.array([[0.3, 0.3]]), tol=1e-12, max_iter=200
+    )
     coarse = [
         (loss.value_and_gradient(r * np.array([[np.cos(t), np.sin(t)]]))[0], t, r)
         for t in np.linspace(0, np.pi, 45) for r in np.linspace(0.1, 3, 30)
@@ -238,14 +240,14 @@ def test_the_discriminant_start_is_that_of_lda(rng):
 
 
 def test_a_start_gets_the_best_of_a_few_lengths(rng):
-    loss = RidgedLoss(problem(rng), 0.01)
+    loss = RegularizedLoss(problem(rng), 0.01)
     directions = rng.normal(size=(2, 5))
-    chosen = loss.at_best_length(directions)
+    chosen = loss.rescale_start(directions)
     unit = directions / np.sqrt(
         np.mean(np.sum(loss.loss.embed(directions) ** 2, axis=1))
     )
-    values = [loss.value_and_gradient(t * unit)[0] for t in REACHES]
-    np.testing.assert_allclose(chosen, REACHES[int(np.argmin(values))] * unit)
+    values = [loss.value_and_gradient(t * unit)[0] for t in START_LENGTHS]
+    np.testing.assert_allclose(chosen, START_LENGTHS[int(np.argmin(values))] * unit)
 
 
 def test_the_best_start_goes_on():
@@ -253,7 +255,7 @@ def test_the_best_start_goes_on():
 
     def run(start, max_iter):
         calls.append((float(start[0]), max_iter))
-        return Descent(start + 10, -float(start[0]), [0.0] * max_iter, False, max_iter)
+        return Minimum(start + 10, -float(start[0]), [0.0] * max_iter, False, max_iter)
 
     name, found = multi_start({"a": np.array([1.0]), "b": np.array([2.0])}, run, 50)
     assert name == "b"
@@ -265,10 +267,10 @@ def test_the_best_start_goes_on():
 
 
 def test_batches_of_queries_reach_what_all_of_them_reach(rng):
-    loss = RidgedLoss(problem(rng, n=600, d=8), 0.01)
-    start = loss.at_best_length(rng.normal(size=(2, 8)))
-    full = descend(loss, start, tol=1e-9, max_iter=300)
-    part = descend_in_batches(loss, start, 600, batch_size=100, max_iter=300, seed=0)
+    loss = RegularizedLoss(problem(rng, n=600, d=8), 0.01)
+    start = loss.rescale_start(rng.normal(size=(2, 8)))
+    full = minimize_lbfgs(loss.value_and_gradient, start, tol=1e-9, max_iter=300)
+    part = minimize_adam(loss, start, 600, batch_size=100, max_iter=300, seed=0)
     assert loss.value_and_gradient(part.parameters)[0] == pytest.approx(
         full.loss, abs=0.02
     )
@@ -277,7 +279,7 @@ def test_batches_of_queries_reach_what_all_of_them_reach(rng):
 
 def test_every_query_is_held_out_once(rng):
     relevance, X = Relevance.from_labels(np.arange(40) % 4), rng.normal(size=(40, 3))
-    splits = folds(X, relevance, None, 0)
+    splits = cross_validation_splits(X, relevance, None, 0)
     rows = np.concatenate([split.points for split in splits])
     assert len(splits) == 5
     np.testing.assert_array_equal(np.sort(rows[:, 0]), np.sort(X[:, 0]))
@@ -290,7 +292,7 @@ def test_every_query_is_held_out_once(rng):
 def test_separate_queries_are_held_out_and_items_stay(rng):
     relevance = Relevance.from_labels(np.arange(9) % 3, query_labels=np.arange(20) % 3)
     X, Q = rng.normal(size=(9, 2)), rng.normal(size=(20, 2))
-    for split in folds(X, relevance, Q, 0):
+    for split in cross_validation_splits(X, relevance, Q, 0):
         assert split.X is X
         assert len(split.queries) == split.relevance.n_queries == 16
 
@@ -300,25 +302,27 @@ def test_large_sets_need_no_second_fold(rng):
         Relevance.from_labels(np.arange(6000) % 4),
         rng.normal(size=(6000, 1)),
     )
-    (split,) = folds(X, relevance, None, 0)
+    (split,) = cross_validation_splits(X, relevance, None, 0)
     assert len(split.points) == 1000
 
 
 def test_nothing_can_be_held_out_of_two_points():
     assert (
-        folds(np.eye(3), Relevance.from_labels([0, 0, 1]).take_queries([0]), None, 0)
+        cross_validation_splits(
+            np.eye(3), Relevance.from_labels([0, 0, 1]).take_queries([0]), None, 0
+        )
         == []
     )
 
 
-def test_a_trial_is_the_mean_over_all_held_out_queries(rng):
+def test_a_cross_validated_error_is_the_mean_over_all_held_out_queries(rng):
     relevance, X = Relevance.from_labels(np.arange(12) % 3), rng.normal(size=(12, 2))
-    splits = folds(X, relevance, None, 0)
-    found = try_setting(
-        2.0, splits, lambda number, setting: np.array([[setting, number]])
-    )
+    splits = cross_validation_splits(X, relevance, None, 0)
     errors = [ranking_errors(s, np.array([[2.0, i]])) for i, s in enumerate(splits)]
+    found = CrossValidated.from_errors(2.0, errors)
     values = np.concatenate(errors)
+    assert values.size == 12
+    assert found.setting == 2.0
     assert found.error == pytest.approx(values.mean())
     assert found.standard_error == pytest.approx(values.std() / np.sqrt(values.size))
 
@@ -332,8 +336,8 @@ def test_ranking_errors_by_hand():
     assert ranking_errors(split, np.eye(1)) == pytest.approx([1.0])
 
 
-def test_a_map_to_zero_ranks_nothing(rng):
-    splits = folds(
-        rng.normal(size=(12, 2)), Relevance.from_labels(np.arange(12) % 3), None, 0
-    )
-    assert try_setting(1.0, splits, lambda *_: np.zeros((1, 2))).error == np.inf
+def test_a_map_to_zero_has_an_infinite_error(rng):
+    relevance, X = Relevance.from_labels(np.arange(12) % 3), rng.normal(size=(12, 2))
+    splits = cross_validation_splits(X, relevance, None, 0)
+    errors = [ranking_errors(split, np.zeros((1, 2))) for split in splits]
+    assert CrossValidated.from_errors(1.0, errors).error == np.inf

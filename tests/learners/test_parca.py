@@ -50,7 +50,7 @@ def test_new_points_are_ranked_better_than_by_pca_and_by_all_pixels(digits):
     assert found < held_out_error(np.eye(64), digits)
 
 
-def test_the_ridge_of_the_least_held_out_error_is_taken(digits):
+def test_the_reg_of_the_lowest_cross_validated_error_is_taken(digits):
     model = PARCA(random_state=0).fit(*digits[:2])
     errors = [trial.error for trial in model.path_]
     assert model.reg_ == model.path_[int(np.argmin(errors))].setting
@@ -139,26 +139,27 @@ def test_batches_agree_with_all_pairs(digits):
 def test_many_queries_are_taken_in_batches(monkeypatch, wine):
     from rankspace.learners import parca
 
-    monkeypatch.setattr(parca, "MOST_FOR_ALL_PAIRS", 100)
+    monkeypatch.setattr(parca, "MAX_FULL_BATCH", 100)
     automatic = PARCA(max_iter=30, **QUICK).fit(*wine)
     batches = PARCA(solver="minibatch", max_iter=30, **QUICK).fit(*wine)
     np.testing.assert_array_equal(automatic.components_, batches.components_)
 
 
-def test_with_batches_no_loss_of_all_queries_is_ever_asked_for(monkeypatch, wine):
+def test_with_batches_the_loss_of_all_queries_is_never_computed(monkeypatch, wine):
     from rankspace.learners.solvers.smooth import minibatch
     from rankspace.learners.solvers.smooth.pair_ratio import PairRatio
 
-    asked, value_and_gradient = [], PairRatio.value_and_gradient
+    sizes = []
+    value_and_gradient = PairRatio.value_and_gradient
 
-    def listen(self, Z, queries=None):
-        asked.append(self.relevance.n_queries if queries is None else len(queries))
+    def record(self, Z, queries=None):
+        sizes.append(self.relevance.n_queries if queries is None else len(queries))
         return value_and_gradient(self, Z, queries)
 
-    monkeypatch.setattr(PairRatio, "value_and_gradient", listen)
-    monkeypatch.setattr(minibatch, "JUDGING", 40)
+    monkeypatch.setattr(PairRatio, "value_and_gradient", record)
+    monkeypatch.setattr(minibatch, "N_VALIDATION", 40)
     PARCA(solver="minibatch", batch_size=20, max_iter=30, random_state=0).fit(*wine)
-    assert set(asked) == {20, 40}
+    assert set(sizes) == {20, 40}
 
 
 def test_seeds(wine):

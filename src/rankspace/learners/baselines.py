@@ -88,7 +88,7 @@ class _PairLearner(LinearRanker):
             found.losses,
             len(found.losses),
         )
-        components = (found.components / data.scale).astype(X.dtype)
+        components = (found.parameters / data.scale).astype(X.dtype)
         return LinearMetric(components, parameters={"method": type(self).__name__})
 
 
