@@ -56,6 +56,10 @@ class Lists(NamedTuple):
         rows = self.rows[entries]
         return Lists(indptr, rows, self.grades[entries], self.weights[lists])
 
+    def renumbered(self) -> Lists:
+        """The same lists of documents that are rows 0, 1, 2 and so on."""
+        return Lists(self.indptr, np.arange(self.rows.size), self.grades, self.weights)
+
     def ends(self) -> tuple[np.ndarray, np.ndarray]:
         """How many documents of each list have its highest grade, and its lowest."""
         highest = self.grades[self.indptr[:-1]][self.owner]

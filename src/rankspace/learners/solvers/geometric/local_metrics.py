@@ -61,7 +61,7 @@ class ListStep:
         numbers = np.concatenate(blocks)
         lists = self.lists.take(np.searchsorted(self.numbers, numbers))
         Z = self.Z[lists.rows]
-        return type(self)(Z, lists._replace(rows=np.arange(len(Z))), numbers)
+        return type(self)(Z, lists.renumbered(), numbers)
 
 
 class PairSumStep(ListStep):
