@@ -7,12 +7,10 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-import scipy.optimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, check_scalar
 
 from .._engine.checks import check_choice
-from .._engine.parallel.threads import single_threaded_blas
 from ..metrics.embedding import LinearMetric
 from ..relevance.relevance import Relevance
 from ..relevance.splits import Split, cross_validation_splits
@@ -26,7 +24,7 @@ from .solvers.smooth.components import (
     start_of,
 )
 from .solvers.smooth.cross_validation import CrossValidated, ranking_errors
-from .solvers.smooth.lbfgs import Minimum
+from .solvers.smooth.lbfgs import Minimum, minimize_lbfgs
 from .solvers.smooth.minibatch import minimize_adam, sample_queries
 from .solvers.warp.scaling import Scaling, scaled_points
 from .solvers.warp.starts import given_start
@@ -86,35 +84,13 @@ class ComponentLearner(LinearRanker):
                 max_iter=max_iter,
                 seed=self._seed,
             )
-        return self._minimize_scipy(loss, start, max_iter)
-
-    def _minimize_scipy(self, loss: Loss, start: np.ndarray, max_iter: int) -> Minimum:
-        losses: list[float] = []
-
-        def flat(vector: np.ndarray) -> tuple[float, np.ndarray]:
-            value, gradient = loss.value_and_gradient(vector.reshape(start.shape))
-            return value, gradient.ravel()
-
-        def callback(intermediate_result: Any) -> None:
-            losses.append(float(intermediate_result.fun))
-
-        with single_threaded_blas():
-            found = scipy.optimize.minimize(
-                flat,
-                start.ravel(),
-                method="L-BFGS-B",
-                jac=True,
-                callback=callback,
-                options={
-                    "maxiter": max_iter,
-                    "maxcor": LBFGS_MEMORY,
-                    "ftol": self.tol,
-                    "gtol": 0.0,
-                },
-            )
-        x = found.x.reshape(start.shape)
-        converged = found.nit < max_iter
-        return Minimum(x, float(found.fun), losses, converged, len(losses))
+        return minimize_lbfgs(
+            loss.value_and_gradient,
+            start,
+            tol=self.tol,
+            max_iter=max_iter,
+            memory=LBFGS_MEMORY,
+        )
 
     def _multi_start(
         self, loss: Loss, starts: dict[str, np.ndarray], n_queries: int

@@ -9,9 +9,12 @@ import numpy as np
 import scipy.optimize
 
 from ...._engine.parallel.threads import LazyPool, single_threaded_blas, thread_map
+from ..smooth.lbfgs import minimize_lbfgs
 from .lists import Lists, run_starts
 
 PART = 4096  # documents in a part of the work
+MEMORY = 20  # of L-BFGS
+TOL = 1e-8  # of L-BFGS; losses lie between 0 and 1
 
 
 class WarpOptions(NamedTuple):
@@ -116,20 +119,32 @@ def logistic_weights(
 ) -> np.ndarray:
     """Weights of columns that minimise the logistic loss of pairs by L-BFGS."""
     loss = PairLogistic(columns, lists, weight_reg, k)
-    n = columns.shape[1]
+    start = np.zeros(columns.shape[1])
     try:
-        with single_threaded_blas():
-            found = scipy.optimize.minimize(
-                loss.value_and_gradient,
-                np.zeros(n),
-                jac=True,
-                method="L-BFGS-B",
-                bounds=[(0 if non_negative else None, None)] * n,
-                options={"maxiter": max_iter, "maxcor": 20},
-            )
+        if non_negative:
+            return _minimize_bounded(loss, start, max_iter)
+        minimum = minimize_lbfgs(
+            loss.value_and_gradient, start, tol=TOL, max_iter=max_iter, memory=MEMORY
+        )
+        return minimum.parameters
     finally:
         loss.pool.close()
-    return found.x
+
+
+def _minimize_bounded(
+    loss: PairLogistic, start: np.ndarray, max_iter: int
+) -> np.ndarray:
+    """SciPy's L-BFGS-B, for weights that must not fall below 0."""
+    with single_threaded_blas():
+        result = scipy.optimize.minimize(
+            loss.value_and_gradient,
+            start,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(0, None)] * start.size,
+            options={"maxiter": max_iter, "maxcor": MEMORY},
+        )
+    return result.x
 
 
 def _even_parts(lists: Lists) -> list[slice]:
