@@ -27,7 +27,7 @@ from rankspace._engine.kernels.lists import (
 )
 from rankspace._engine.parallel import threads as _threads
 from rankspace.learners.solvers.geometric import local_metrics, metric_weights
-from rankspace.learners.solvers.geometric.lists import Lists, upper_counts, upper_levels
+from rankspace.learners.solvers.geometric.lists import Lists, upper_counts
 from rankspace.learners.solvers.geometric.local_metrics import (
     LocalOptions,
     best_anchor,
@@ -250,7 +250,7 @@ def test_scatter_of_all_lists_is_the_mean_over_their_pairs(seed, block):
     for q in range(3):
         part = lists.rows_of(q)
         points, grades, weight = Z[part], lists.grades[part], lists.weights[q]
-        n_high = upper_levels(grades)
+        n_high = slow_upper_count(grades)
         assert upper_counts(lists)[q] == n_high
         high = range(n_high)
         low = np.flatnonzero(grades == grades[-1])
@@ -285,10 +285,18 @@ def test_metrics_made_in_shared_directions(rng):
     assert every.factors.shape == (2, 2, 8)
 
 
+def slow_upper_count(grades):
+    """Documents of a sorted list with grades of the upper half."""
+    levels = np.unique(grades)
+    return int(np.sum(grades >= levels[-max(1, levels.size // 2)]))
+
+
 def test_upper_half_of_the_grades():
-    assert upper_levels(np.array([4, 4, 3, 2, 1, 0, 0])) == 3
-    assert upper_levels(np.array([2, 1, 1, 0])) == 1
-    assert upper_levels(np.array([1, 1, 0])) == 2
+    grades = [[4, 4, 3, 2, 1, 0, 0], [2, 1, 1, 0], [1, 1, 0]]
+    sizes = [len(values) for values in grades]
+    indptr = np.concatenate(([0], np.cumsum(sizes)))
+    lists = Lists(indptr, np.arange(14), np.concatenate(grades), np.ones(3))
+    np.testing.assert_array_equal(upper_counts(lists), [3, 1, 2])
 
 
 def slow_anchor(mapped, grades, k):
@@ -442,7 +450,7 @@ def test_any_number_of_threads_gives_the_same(options, lists, monkeypatch):
     (X, grades, qid), _ = lists
     found = []
     monkeypatch.setattr(_threads, "WORTH_THREADS", 0)
-    monkeypatch.setattr(metric_weights, "PART", 100)
+    monkeypatch.setattr(metric_weights, "RUN", 100)
     for n in (1, 2, 5):
         monkeypatch.setattr(_threads, "n_threads", lambda n=n: n)
         model = LGMML(20, random_state=0, **options).fit(X, grades, qid=qid)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -70,7 +71,7 @@ class Lists(NamedTuple):
 
 
 def upper_counts(lists: Lists) -> np.ndarray:
-    """How many documents of each list have grades of the upper half."""
+    """How many documents of each list have grades of the upper half, as 4 and 3 of 0 to 4."""
     starts = run_starts(lists.owner, lists.grades)
     first = np.searchsorted(starts, lists.indptr)
     n_upper = np.maximum(1, np.diff(first) // 2)
@@ -84,7 +85,7 @@ def run_starts(owner: np.ndarray, grades: np.ndarray) -> np.ndarray:
     return np.flatnonzero(np.concatenate(([True], changes)))
 
 
-def upper_levels(grades: np.ndarray) -> int:
-    """How many documents of a sorted list have grades of the upper half, as 4 and 3 of 0 to 4."""
-    levels = np.unique(grades)
-    return int(np.sum(grades >= levels[-max(1, levels.size // 2)]))
+def even_runs(positions: np.ndarray, size: int) -> list[tuple[int, int]]:
+    """Runs of rows with about ``size`` entries each, given where each row starts or ends."""
+    cuts = np.flatnonzero(np.diff(positions // size)) + 1
+    return list(itertools.pairwise([0, *cuts.tolist(), positions.size]))

@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist
 
 from ...._engine.parallel import current_backend
 from ...._engine.parallel.threads import single_threaded_blas
-from .lists import Lists, upper_counts, upper_levels
+from .lists import Lists, even_runs, upper_counts
 from .mean import mean_factor
 from .scatter import Scatter
 
@@ -80,18 +80,27 @@ class ListMetricStep(ListStep):
         self, block: np.ndarray, state: tuple[Scatter, np.ndarray | None, LocalOptions]
     ) -> list[tuple[np.ndarray, int]]:
         """Factors and anchors of a run of lists."""
-        places = np.searchsorted(self.numbers, block)
-        return [self._metric(q, *state) for q in places.tolist()]
+        lists = self.lists.take(np.searchsorted(self.numbers, block))
+        n_high = upper_counts(lists)
+        return [self._metric(lists, q, n_high[q], *state) for q in range(len(lists))]
 
     def _metric(
-        self, q: int, pool: Scatter, shared: np.ndarray | None, options: LocalOptions
+        self,
+        lists: Lists,
+        q: int,
+        n_high: int,
+        pool: Scatter,
+        shared: np.ndarray | None,
+        options: LocalOptions,
     ) -> tuple[np.ndarray, int]:
-        entries = self.lists.rows_of(q)
-        grades = self.lists.grades[entries]
-        points = self.Z[self.lists.rows[entries]].astype(np.float64)
+        entries = lists.rows_of(q)
+        grades = lists.grades[entries]
+        points = self.Z[lists.rows[entries]].astype(np.float64)
         if shared is not None:
             points = points @ shared.T
-        factor = local_factor(list_scatter(points, grades), pool, options)
+        # Similar: documents of the upper grades; dissimilar: these and the lowest grade.
+        scatter = set_scatter(points[:n_high], points[grades == grades[-1]])
+        factor = local_factor(scatter, pool, options)
         mapped = points @ factor.T
         anchor = best_anchor(mapped, grades, options.k)
         factor /= unit_of(mapped - mapped[anchor], options.largest)
@@ -135,12 +144,6 @@ def shared_directions(pool: Scatter, options: LocalOptions) -> np.ndarray | None
     return factor / np.linalg.norm(factor, axis=1, keepdims=True)
 
 
-def list_scatter(points: np.ndarray, grades: np.ndarray) -> Scatter:
-    """Mean scatter among the documents of the upper grades, and from them to the lowest grade."""
-    n_high = upper_levels(grades)
-    return set_scatter(points[:n_high], points[grades == grades[-1]])
-
-
 def set_scatter(high: np.ndarray, low: np.ndarray) -> Scatter:
     """Mean scatter of pairs inside one set, and of pairs across two; zero without a pair."""
     centre = high.mean(axis=0)
@@ -155,19 +158,14 @@ def set_scatter(high: np.ndarray, low: np.ndarray) -> Scatter:
 def pooled_scatter(Z: Any, lists: Lists) -> Scatter:
     """Mean scatter over the pairs of all lists."""
     d = Z.shape[1]
-    runs = _runs(lists, max(1, BLOCK // d))
-    similar, dissimilar = current_backend().reduce(PairSumStep(Z, lists), runs)
+    runs = even_runs(lists.indptr[:-1], max(1, BLOCK // d))
+    blocks = [np.arange(first, last) for first, last in runs]
+    similar, dissimilar = current_backend().reduce(PairSumStep(Z, lists), blocks)
     n_high = upper_counts(lists)
     n_low = lists.ends()[1]
     n_similar = lists.weights @ (n_high * (n_high - 1))
     similar = similar / n_similar if n_similar else np.eye(d)
     return Scatter(similar, dissimilar / (lists.weights @ (n_high * n_low)))
-
-
-def _runs(lists: Lists, n_documents: int) -> list[np.ndarray]:
-    """Lists in runs of about this many documents at most."""
-    cuts = np.flatnonzero(np.diff(lists.indptr[:-1] // n_documents)) + 1
-    return np.split(np.arange(len(lists)), cuts)
 
 
 def _pair_sums(

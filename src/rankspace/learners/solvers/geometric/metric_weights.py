@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -10,9 +9,9 @@ import scipy.optimize
 
 from ...._engine.parallel.threads import LazyPool, single_threaded_blas, thread_map
 from ..smooth.lbfgs import minimize_lbfgs
-from .lists import Lists, run_starts
+from .lists import Lists, even_runs, run_starts
 
-PART = 4096  # documents in a part of the work
+RUN = 4096  # documents in a run of lists
 MEMORY = 20  # of L-BFGS
 TOL = 1e-8  # of L-BFGS; losses lie between 0 and 1
 
@@ -71,9 +70,10 @@ class PairLogistic:
         self.weight_reg = weight_reg
         self.gains = lists.gains
         self.weights = pair_weights(lists, k)
-        self.parts = _even_parts(lists)
+        # Runs of lists depend on nothing but the lists, so that sums round the same.
+        self.runs = even_runs(lists.indptr[:-1], RUN)
         self.losses = np.empty(len(lists))
-        self.slopes = np.empty((len(self.parts), columns.shape[1]))
+        self.slopes = np.empty((len(self.runs), columns.shape[1]))
         n_pairs = float(np.sum(np.diff(lists.indptr) ** 2))
         self.flops = 4.0 * columns.size + 10.0 * n_pairs
         self.pool = LazyPool()
@@ -82,18 +82,19 @@ class PairLogistic:
         """The loss of weights, and its gradient."""
         # Products of one precision are much faster than mixed ones.
         cast = w.astype(self.columns.dtype)
+        numbers = range(len(self.runs))
         self.pool.each(
-            lambda part: self._add_part(part, cast), range(len(self.parts)), self.flops
+            lambda number: self._store_run(number, cast), numbers, self.flops
         )
         value = self.losses.sum() + self.weight_reg / 2 * (w @ w)
         return float(value), self.slopes.sum(axis=0) + self.weight_reg * w
 
-    def _add_part(self, number: int, w: np.ndarray) -> None:
-        """Store the losses of the lists of a part, and the slopes of the part."""
+    def _store_run(self, number: int, w: np.ndarray) -> None:
+        """Store the losses of the lists of a run, and the sum of their slopes."""
         from ...._engine.kernels.lists import pair_losses
 
-        part = self.parts[number]
-        edges = self.lists.indptr[part.start : part.stop + 1]
+        first, last = self.runs[number]
+        edges = self.lists.indptr[first : last + 1]
         rows = slice(edges[0], edges[-1])
         scores = (self.columns[rows] @ w).astype(np.float64)
         slopes = np.empty(scores.size)
@@ -101,8 +102,8 @@ class PairLogistic:
             scores,
             self.gains[rows],
             edges - edges[0],
-            self.weights[part],
-            self.losses[part],
+            self.weights[first:last],
+            self.losses[first:last],
             slopes,
         )
         self.slopes[number] = slopes.astype(w.dtype) @ self.columns[rows]
@@ -145,13 +146,6 @@ def _minimize_bounded(
             options={"maxiter": max_iter, "maxcor": MEMORY},
         )
     return result.x
-
-
-def _even_parts(lists: Lists) -> list[slice]:
-    """Runs of lists with about as many documents each, whatever the number of threads."""
-    cuts = np.flatnonzero(np.diff(lists.indptr[:-1] // PART)) + 1
-    edges = [0, *cuts.tolist(), len(lists)]
-    return [slice(start, stop) for start, stop in pairwise(edges)]
 
 
 def shared_warp(H: np.ndarray, lists: Lists, options: WarpOptions) -> np.ndarray:

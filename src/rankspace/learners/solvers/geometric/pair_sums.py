@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -10,6 +9,7 @@ import scipy.sparse
 
 from ...._engine.parallel import current_backend
 from ....relevance.relevance import Relevance
+from .lists import even_runs
 
 BLOCK = 4096  # points
 FEW_ROWS = 1024  # of judgments, for which sums of their points are kept in every block
@@ -149,9 +149,8 @@ class RowStep:
     @property
     def blocks(self) -> list[tuple[int, int]]:
         """Runs of rows with about as many entries each."""
-        ends = np.cumsum(sum(np.diff(table.indptr) for table in self.tables))
-        cuts = np.flatnonzero(np.diff(ends // ENTRIES)) + 1
-        return list(itertools.pairwise([0, *cuts.tolist(), ends.size]))
+        sizes = sum(np.diff(table.indptr) for table in self.tables)
+        return even_runs(np.cumsum(sizes), ENTRIES)
 
     def map_block(self, block: tuple[int, int], state: None) -> tuple[np.ndarray, ...]:
         """Sums over a run of rows."""

@@ -14,6 +14,7 @@ from ....relevance.relevance import Relevance
 from ..warp.factors import Points
 from ..warp.starts import start_factor
 from .lbfgs import Minimum
+from .pair_loss import judgment_table
 from .pair_ratio import PairRatio
 
 # Where classes can be collapsed, log F falls faster than the regularisation rises.
@@ -138,19 +139,15 @@ def _relevant_scatter(
     A query that is an item counts among its own. Rows of judgments are summed up once for all
     queries that share them.
     """
-    n_rows = relevance.indptr.size - 1
-    n_queries = relevance.n_queries
     queries = Y[points.query_rows]
     items = Y[: points.n_items]
     is_relevant = relevance.grades >= relevance.min_relevant_grade
-    table = scipy.sparse.csr_array(
-        (is_relevant.astype(np.float64), relevance.items, relevance.indptr),
-        shape=(n_rows, relevance.n_items),
-    )
+    table = judgment_table(relevance, is_relevant.astype(np.float64))
     table = scipy.sparse.diags_array(1 / np.maximum(table.sum(axis=1), 1)) @ table
     weights = relevance.weights / relevance.weights.sum()
     row_weights = scipy.sparse.csr_array(
-        (weights, (relevance.rows, np.arange(n_queries))), shape=(n_rows, n_queries)
+        (weights, (relevance.rows, np.arange(weights.size))),
+        shape=(table.shape[0], weights.size),
     )
     cross = (row_weights @ queries).T @ (table @ items)
     item_weights = table.T @ row_weights.sum(axis=1)

@@ -252,10 +252,10 @@ def judged_states(relevance: Relevance) -> scipy.sparse.csr_array:
     states = np.where(is_relevant, RELEVANT, IRRELEVANT)
     unjudged = IRRELEVANT if relevance.unjudged == "irrelevant" else LEFT_OUT
     states[np.isnan(relevance.grades)] = unjudged
-    return _table(relevance, states.astype(np.int8))
+    return judgment_table(relevance, states.astype(np.int8))
 
 
-def _table(relevance: Relevance, values: np.ndarray) -> scipy.sparse.csr_array:
+def judgment_table(relevance: Relevance, values: np.ndarray) -> scipy.sparse.csr_array:
     """A value for each judgment, as rows of judgments by items."""
     shape = (relevance.indptr.size - 1, relevance.n_items)
     return scipy.sparse.csr_array((values, relevance.items, relevance.indptr), shape)
@@ -349,7 +349,7 @@ class Listwise:
         self.log_weights = log_weights
         is_relevant = relevance.grades >= relevance.min_relevant_grade
         gains = GAINS[gain](np.where(is_relevant, relevance.grades, 0.0))
-        self._gains = _table(relevance, np.where(is_relevant, gains, 0.0))
+        self._gains = judgment_table(relevance, np.where(is_relevant, gains, 0.0))
 
     def __call__(
         self, distances: np.ndarray, states: np.ndarray, block: np.ndarray
