@@ -1,4 +1,4 @@
-"""LGMML: kernels against loops, local metrics against pairs, and what users meet."""
+"""LGMML: kernels against loops, local metrics against pairs, and the estimator."""
 
 import logging
 import os
@@ -114,7 +114,7 @@ def some_lists(rng, sizes=(5, 1, 8, 2)):
 
 @settings(deadline=None, max_examples=25)
 @given(SEEDS, st.sampled_from([1e-3, 1.0, 9.0, 30.0, 1e4]))
-def test_pair_loss_is_that_of_a_loop_over_pairs(seed, spread):
+def test_pair_loss_matches_a_loop_over_pairs(seed, spread):
     """Scores near each other go by products of exponentials, others pair by pair."""
     rng = np.random.default_rng(seed)
     lists = some_lists(rng, sizes=(5, 1, 50, 2))

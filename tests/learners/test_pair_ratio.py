@@ -1,6 +1,7 @@
-"""The loss of PARCA against plain loops, finite differences and laws; its starts and solvers."""
+"""PARCA: loss against plain loops and finite differences, starts, solvers, cross-validation."""
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -58,7 +59,7 @@ def embedded(relevance, rng, K=2, size=1.0):
 
 @pytest.mark.parametrize("kind", ["labels", "lists", "grades", "judged"])
 @pytest.mark.parametrize("K", [1, 3])
-def test_value_and_gradient_are_those_of_the_loops(kind, K, rng):
+def test_value_and_gradient_match_plain_loops(kind, K, rng):
     relevance = usable(lists_of(kind, rng))
     points, Z = embedded(relevance, rng, K)
     value, gradient = PairRatio(points, relevance).value_and_gradient(Z)
@@ -107,7 +108,7 @@ def test_nothing_overflows(size, rng):
     np.testing.assert_allclose(gradient.sum(axis=0), 0, atol=1e-12 * max(1, size))
 
 
-def test_blocks_and_parts_change_nothing(monkeypatch, rng):
+def test_block_sizes_change_nothing(monkeypatch, rng):
     relevance = Relevance.from_labels(rng.integers(0, 4, 150))
     points, Z = embedded(relevance, rng)
     whole = PairRatio(points, relevance).value_and_gradient(Z)
@@ -122,7 +123,7 @@ def test_blocks_and_parts_change_nothing(monkeypatch, rng):
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10_000))
 def test_laws(seed):
-    """Turning, moving, reordering and relabelling the points leave the loss as it is."""
+    """Rotating, moving, reordering and relabelling the points leave the loss unchanged."""
     rng = np.random.default_rng(seed)
     y = rng.permutation(np.arange(18) % 3)
     relevance = Relevance.from_labels(y)
@@ -138,9 +139,11 @@ def test_laws(seed):
     named = PairRatio(points, Relevance.from_labels(np.array(list("zxy"))[y]))
     renamed = named.value_and_gradient(Z)
     for found, expected in (
-        (turned, gradient @ turn), (moved, gradient), (ordered, gradient[order]),
+        (turned, gradient @ turn),
+        (moved, gradient),
+        (ordered, gradient[order]),
         (renamed, gradient),
-    ):  # fmt: skip
+    ):
         assert found[0] == pytest.approx(value, rel=1e-10)
         np.testing.assert_allclose(found[1], expected, rtol=1e-7, atol=1e-10)
 
@@ -182,9 +185,8 @@ def test_the_floor_bounds_the_loss(rng):
 
 
 def test_single_precision_data(rng):
-    loss, single = (
-        problem(np.random.default_rng(1), dtype=t) for t in (np.float64, np.float32)
-    )
+    loss = problem(np.random.default_rng(1), dtype=np.float64)
+    single = problem(np.random.default_rng(1), dtype=np.float32)
     A = rng.normal(size=(2, 5))
     (value, gradient), found = loss.value_and_gradient(A), single.value_and_gradient(A)
     assert found[0] == pytest.approx(value, rel=1e-5)
@@ -192,7 +194,7 @@ def test_single_precision_data(rng):
     assert found[1].dtype == np.float64
 
 
-def test_descent_finds_the_best_direction_of_all(rng):
+def test_lbfgs_finds_the_global_minimum_of_a_small_problem(rng):
     """One component of two features: a fine grid of angles and lengths, after a coarse one."""
     X, y = rng.normal(size=(24, 2)) * (3, 1), np.arange(24) % 2
     X[:, 1] += 2 * y
@@ -203,17 +205,17 @@ def test_descent_finds_the_best_direction_of_all(rng):
     found = minimize_lbfgs(
         loss.value_and_gradient, np.array([[0.3, 0.3]]), tol=1e-12, max_iter=200
     )
-    coarse = [
-        (loss.value_and_gradient(r * np.array([[np.cos(t), np.sin(t)]]))[0], t, r)
-        for t in np.linspace(0, np.pi, 45) for r in np.linspace(0.1, 3, 30)
-    ]  # fmt: skip
-    assert 1.5 <= min(coarse)[1] <= 1.8
-    assert 0.3 <= min(coarse)[2] <= 0.8
-    angles, lengths = np.linspace(1.5, 1.8, 61), np.linspace(0.3, 0.8, 51)
-    grid = min(
-        loss.value_and_gradient(r * np.array([[np.cos(t), np.sin(t)]]))[0]
-        for t in angles for r in lengths
-    )  # fmt: skip
+
+    def value(angle, length):
+        A = length * np.array([[np.cos(angle), np.sin(angle)]])
+        return loss.value_and_gradient(A)[0]
+
+    coarse = product(np.linspace(0, np.pi, 45), np.linspace(0.1, 3, 30))
+    _, angle, length = min((value(*point), *point) for point in coarse)
+    assert 1.5 <= angle <= 1.8
+    assert 0.3 <= length <= 0.8
+    fine = product(np.linspace(1.5, 1.8, 61), np.linspace(0.3, 0.8, 51))
+    grid = min(value(*point) for point in fine)
     assert grid - 2e-3 < found.loss <= grid
     assert found.converged
     assert np.diff(found.losses).max() <= 0
@@ -250,7 +252,7 @@ def test_a_start_gets_the_best_of_a_few_lengths(rng):
     np.testing.assert_allclose(chosen, START_LENGTHS[int(np.argmin(values))] * unit)
 
 
-def test_the_best_start_goes_on():
+def test_multi_start_continues_from_the_best_start():
     calls = []
 
     def run(start, max_iter):
@@ -266,7 +268,7 @@ def test_the_best_start_goes_on():
 # ---------------------------------------------------------------------- batches and trials
 
 
-def test_batches_of_queries_reach_what_all_of_them_reach(rng):
+def test_adam_on_batches_reaches_the_loss_of_lbfgs(rng):
     loss = RegularizedLoss(problem(rng, n=600, d=8), 0.01)
     start = loss.rescale_start(rng.normal(size=(2, 8)))
     full = minimize_lbfgs(loss.value_and_gradient, start, tol=1e-9, max_iter=300)
