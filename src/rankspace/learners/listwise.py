@@ -194,15 +194,14 @@ class ListwiseMap(LinearRanker):
 
     def _parts(self, maps: list[_Map]) -> dict[str, list[_Map]]:
         """The maps of each part of the metric, by name."""
-        weakest = [map_ for map_ in maps if map_.reg == self.regs_[-1]]
-        groups = {}
-        if len(weakest) < len(maps):
-            groups["weakest"] = weakest
-        if self.sides != "separate":
-            return groups
-        parts = _by_side(maps, "")
-        if groups:
-            parts |= groups | _by_side(weakest, "weakest ")
+        parts: dict[str, list[_Map]] = {}
+        if self.sides == "separate":
+            parts |= _by_side(maps, "")
+        if len(self.regs_) > 1:
+            weakest = [map_ for map_ in maps if map_.reg == self.regs_[-1]]
+            parts["weakest"] = weakest
+            if self.sides == "separate":
+                parts |= _by_side(weakest, "weakest ")
         return parts
 
     def _problem(
@@ -298,8 +297,8 @@ class ListwiseMap(LinearRanker):
             return float(loss.weights @ row_loss(distances, states, queries)[0])
 
         bounds = (np.log(1e-4), np.log(10.0))
-        found = minimize_scalar(value, bounds=bounds, options={"xatol": 0.05})
-        best = float(np.exp(found.x))
+        minimum = minimize_scalar(value, bounds=bounds, options={"xatol": 0.05})
+        best = float(np.exp(minimum.x))
         return [best, best / 2.0]
 
     def _subsample_rows(

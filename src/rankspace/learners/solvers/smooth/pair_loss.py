@@ -144,10 +144,8 @@ class PairLoss(SmoothLoss):
 
         def block_sums(block: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
             distances = self.distances(block, items, queries)
-            losses, slopes = row_loss(distances, self.states(block), block)
-            slopes *= self.weights[block, None]
+            loss, slopes = self._weighted(row_loss, distances, block)
             near = slopes @ self.X - slopes.sum(axis=1)[:, None] / 2 * self.Q[block]
-            loss = float(self.weights[block] @ losses)
             return loss, self.Q[block].T @ near, slopes.sum(axis=0)
 
         value = 0.0
@@ -160,6 +158,14 @@ class PairLoss(SmoothLoss):
             columns += block_columns
         gradient = (self._scatter(columns) - cross - cross.T).astype(self.X.dtype)
         return value, (2 * L.astype(self.X.dtype) @ gradient).astype(float)
+
+    def _weighted(
+        self, row_loss: RowLoss, distances: np.ndarray, block: np.ndarray
+    ) -> tuple[float, np.ndarray]:
+        """The weighted loss of a block of queries, and its derivatives by the distances."""
+        losses, slopes = row_loss(distances, self.states(block), block)
+        slopes *= self.weights[block, None]
+        return float(self.weights[block] @ losses), slopes
 
     def _mapped_items(self, map_: np.ndarray) -> np.ndarray:
         """All items under a map."""
@@ -210,9 +216,7 @@ class QueryLoss(PairLoss):
 
         def block_sums(block: np.ndarray) -> tuple[float, np.ndarray]:
             products = (-2 * queries[block]) @ self.X.T
-            losses, slopes = row_loss(products, self.states(block), block)
-            slopes *= self.weights[block, None]
-            loss = float(self.weights[block] @ losses)
+            loss, slopes = self._weighted(row_loss, products, block)
             return loss, (slopes @ self.X).T @ self.Q[block]
 
         value = 0.0
