@@ -69,7 +69,7 @@ def feature_scores(folds: list[Fold]) -> float:
         lists = Lists.of(relevance.take_queries(relevance.trainable))
         columns = scaling.apply(fold.train.X)[lists.rows]
         w = logistic_weights(
-            columns, lists, weight_reg=0.2, k=10, positive=0, max_iter=200
+            columns, lists, weight_reg=0.2, k=10, non_negative=False, max_iter=200
         )
         scores.append(fold.test.judge(scaling.apply(fold.test.X) @ w)[2])
     return float(np.concatenate(scores).mean())

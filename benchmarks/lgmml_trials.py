@@ -24,7 +24,7 @@ from rankspace import LGMML, Relevance
 from rankspace._engine.kernels.lists import pair_losses
 from rankspace.learners.solvers.geometric.lists import Lists, upper_counts
 from rankspace.learners.solvers.geometric.local_metrics import (
-    Recipe,
+    LocalOptions,
     local_factor,
     pooled_scatter,
     set_scatter,
@@ -40,7 +40,7 @@ from rankspace.metrics.feature_scaling import FeatureScaling
 
 WEIGHT_REG = 0.2
 K = 10
-RECIPE = Recipe(0.5, 0.01, 0.5, 4, K, False, 64)
+RECIPE = LocalOptions(0.5, 0.01, 0.5, 4, K, False, 64)
 
 
 class Problem(NamedTuple):
@@ -96,7 +96,12 @@ def weighted(problem: Problem, factors: np.ndarray, anchors: np.ndarray) -> Loca
     spread[spread == 0] = np.inf
     columns = np.hstack([(H.mean(axis=0) - H) / spread, problem.Z])
     w = logistic_weights(
-        columns, problem.lists, weight_reg=WEIGHT_REG, k=K, positive=0, max_iter=200
+        columns,
+        problem.lists,
+        weight_reg=WEIGHT_REG,
+        k=K,
+        non_negative=False,
+        max_iter=200,
     )
     return empty._replace(weights=w[:m] / spread, linear=w[m:])
 
@@ -229,7 +234,7 @@ def boosted(fold: Fold, problem: Problem, rounds: int = 50, rate: float = 0.3) -
     shared = Shared.of(problem)
     points = shared.points
     linear = logistic_weights(
-        Z, problem.lists, weight_reg=WEIGHT_REG, k=K, positive=0, max_iter=200
+        Z, problem.lists, weight_reg=WEIGHT_REG, k=K, non_negative=False, max_iter=200
     )
     scores = Z @ linear
     factors, anchors, weights = [], [], []

@@ -26,7 +26,7 @@ from _table import publish
 from rankspace import PARCA, Relevance, evaluate
 from rankspace.datasets import open_dataset
 from rankspace.learners.solvers.points import Scaling, scaled_points
-from rankspace.learners.solvers.smooth.components import MapLoss, RidgedLoss
+from rankspace.learners.solvers.smooth.components import MapLoss, RegularizedLoss
 from rankspace.search.index import Index
 
 REG = 0.003
@@ -79,7 +79,7 @@ def final_loss(model: PARCA, X: np.ndarray, y: np.ndarray) -> float:
     relevance = Relevance.from_labels(y)
     loss = MapLoss(scaled_points(X, relevance, None, Scaling.of(X)), relevance)
     A = model.components_.astype(np.float64) * model.scale_
-    return RidgedLoss(loss, REG).value_and_gradient(A)[0]
+    return RegularizedLoss(loss, REG).value_and_gradient(A)[0]
 
 
 def in_new_process(*arguments: Any) -> str:

@@ -1,4 +1,4 @@
-"""GMML: laws of the geometric mean, scatter against loops over pairs, and what users meet."""
+"""GMML: laws of the geometric mean, scatter against loops over pairs, and the estimator."""
 
 from dataclasses import replace
 
@@ -16,9 +16,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rankspace import GMML, Euclidean, Relevance
 from rankspace.learners.solvers.geometric.mean import mean_factor
+from rankspace.learners.solvers.geometric.pair_sums import CentredPoints
 from rankspace.learners.solvers.geometric.scatter import (
     all_pairs,
-    centred,
     draw_pairs,
     laplacian_sum,
 )
@@ -54,7 +54,7 @@ def slow_mean(A, B, t):
 
 @settings(deadline=None, max_examples=40)
 @given(SEEDS, st.integers(1, 7), st.floats(0, 1))
-def test_mean_is_that_of_the_definition(seed, d, t):
+def test_mean_matches_its_definition(seed, d, t):
     rng = np.random.default_rng(seed)
     S, D = definite(rng, d), definite(rng, d)
     expected = slow_mean(np.linalg.inv(S), D, t)
@@ -128,7 +128,8 @@ def slow_scatter(X, relevance, queries):
 
 def supervisions():
     rng = np.random.default_rng(1)
-    y, asked = rng.integers(0, 3, 24), rng.integers(0, 3, 7)
+    y = rng.integers(0, 3, 24)
+    query_labels = rng.integers(0, 3, 7)
     lists = [rng.choice(24, 4, replace=False) for _ in range(24)]
     others = [
         rng.choice(np.setdiff1d(np.arange(24), own), 5, replace=False) for own in lists
@@ -140,7 +141,7 @@ def supervisions():
     return {
         "labels": Relevance.from_labels(y),
         "weighted": Relevance.from_labels(y, weights=rng.uniform(0.1, 2, 24)),
-        "separate": Relevance.from_labels(y, query_labels=asked),
+        "separate": Relevance.from_labels(y, query_labels=query_labels),
         "lists": Relevance.from_lists(lists),
         "judged only": Relevance.from_lists(lists, others, unjudged="ignore"),
         "graded": Relevance.from_qrels(graded, item_ids=names, min_relevant_grade=2),
@@ -156,7 +157,7 @@ def test_scatter_of_all_pairs(name, rng):
     X, queries = rng.normal(size=(24, 3)) + 5, None
     if not relevance.queries_are_rows:
         queries = rng.normal(size=(relevance.n_queries, 3))
-    found = all_pairs(centred(X, relevance, queries), relevance)
+    found = all_pairs(CentredPoints.of(X, relevance, queries), relevance)
     for got, expected in zip(found, slow_scatter(X, relevance, queries), strict=True):
         np.testing.assert_allclose(got, expected, rtol=1e-10, atol=1e-12)
 

@@ -1,6 +1,6 @@
-"""L-BFGS: where SciPy's ends, and steps that only go down."""
+"""L-BFGS: minima, line search and stopping rule, beside SciPy's."""
 
-from itertools import islice
+from itertools import islice, pairwise
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ import scipy.optimize
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankspace.learners.solvers.smooth.lbfgs import lbfgs_steps
+from rankspace.learners.solvers.smooth.lbfgs import lbfgs_steps, minimize_lbfgs
 
 
 def bowl(seed, n):
@@ -17,10 +17,12 @@ def bowl(seed, n):
     A = rng.normal(size=(n, n))
     A = A @ A.T + np.diag(rng.uniform(0.01, 1.0, size=n))
     lowest = rng.normal(size=n)
-    return lambda x: (
-        float((x - lowest) @ A @ (x - lowest)) / 2,
-        A @ (x - lowest),
-    ), lowest
+
+    def function(x):
+        gradient = A @ (x - lowest)
+        return float((x - lowest) @ gradient) / 2, gradient
+
+    return function, lowest
 
 
 @given(st.integers(0, 1000), st.integers(1, 8))
@@ -36,17 +38,36 @@ def test_every_point_is_lower_and_the_last_is_the_lowest(seed, n):
     np.testing.assert_allclose(point.x, lowest, atol=1e-5)
 
 
-@pytest.mark.parametrize("shape", [(6,), (2, 3)])
-def test_it_needs_about_as_many_steps_as_that_of_scipy(shape):
-    def rosen(x):
-        return scipy.optimize.rosen(x.ravel()), scipy.optimize.rosen_der(
-            x.ravel()
-        ).reshape(x.shape)
+def rosen(x):
+    value = scipy.optimize.rosen(x.ravel())
+    return value, scipy.optimize.rosen_der(x.ravel()).reshape(x.shape)
 
+
+@pytest.mark.parametrize("tol", [1e-1, 1e-3, 1e-6])
+def test_it_stops_after_two_small_steps_in_a_row(tol):
+    start = np.linspace(-1, 1, 6)
+    values = [point.value for point in islice(lbfgs_steps(rosen, start), 200)]
+    small = [a - b <= tol * max(b, 1.0) for a, b in pairwise(values)]
+    n_steps = next(k + 2 for k, both in enumerate(pairwise(small)) if all(both))
+    minimum = minimize_lbfgs(rosen, start, tol=tol, max_iter=200)
+    assert minimum.converged
+    assert minimum.n_steps == n_steps
+    assert minimum.losses == values[1 : n_steps + 1]
+    assert minimum.loss == rosen(minimum.parameters)[0] == values[n_steps]
+
+
+def test_it_stops_at_max_iter_without_convergence():
+    minimum = minimize_lbfgs(rosen, np.linspace(-1, 1, 6), tol=0, max_iter=3)
+    assert not minimum.converged
+    assert len(minimum.losses) == minimum.n_steps == 3
+
+
+@pytest.mark.parametrize("shape", [(6,), (2, 3)])
+def test_it_needs_about_as_many_steps_as_scipy(shape):
     start = np.linspace(-1, 1, 6).reshape(shape)
     points = list(islice(lbfgs_steps(rosen, start), 200))
     other = scipy.optimize.minimize(
-        lambda x: rosen(x),
+        rosen,
         start.ravel(),
         jac=True,
         method="L-BFGS-B",
@@ -73,9 +94,8 @@ def test_it_ends_where_nothing_is_lower_and_goes_down_to_a_kink():
 def test_a_step_into_the_infinite_is_shortened():
     def wall(x):
         with np.errstate(all="ignore"):
-            return float(
-                np.nan_to_num(1e-3 * x[0] - np.log(x[0]), nan=np.inf)
-            ), 1e-3 - 1 / x
+            value = np.nan_to_num(1e-3 * x[0] - np.log(x[0]), nan=np.inf)
+            return float(value), 1e-3 - 1 / x
 
     points = list(islice(lbfgs_steps(wall, np.array([1e-3])), 300))
     assert points[-1].x[0] == pytest.approx(1000, rel=1e-3)

@@ -1,4 +1,4 @@
-"""LGMML: kernels against loops, local metrics against pairs, and what users meet."""
+"""LGMML: kernels against loops, local metrics against pairs, and the estimator."""
 
 import logging
 import os
@@ -18,12 +18,18 @@ from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rankspace import GMML, LGMML, Euclidean, Ranking, Relevance, evaluate, load_metric
-from rankspace._engine.kernels.lists import exact_losses, pair_losses, warp_step
+from rankspace._engine.kernels.lists import (
+    ListEnds,
+    WarpSettings,
+    exact_losses,
+    pair_losses,
+    warp_step,
+)
 from rankspace._engine.parallel import threads as _threads
 from rankspace.learners.solvers.geometric import local_metrics, metric_weights
-from rankspace.learners.solvers.geometric.lists import Lists, upper_counts, upper_levels
+from rankspace.learners.solvers.geometric.lists import Lists, upper_counts
 from rankspace.learners.solvers.geometric.local_metrics import (
-    Recipe,
+    LocalOptions,
     best_anchor,
     leading_directions,
     list_metrics,
@@ -108,7 +114,7 @@ def some_lists(rng, sizes=(5, 1, 8, 2)):
 
 @settings(deadline=None, max_examples=25)
 @given(SEEDS, st.sampled_from([1e-3, 1.0, 9.0, 30.0, 1e4]))
-def test_pair_loss_is_that_of_a_loop_over_pairs(seed, spread):
+def test_pair_loss_matches_a_loop_over_pairs(seed, spread):
     """Scores near each other go by products of exponentials, others pair by pair."""
     rng = np.random.default_rng(seed)
     lists = some_lists(rng, sizes=(5, 1, 50, 2))
@@ -118,7 +124,7 @@ def test_pair_loss_is_that_of_a_loop_over_pairs(seed, spread):
     pair_losses(scores, *args, losses, gradient)
     np.testing.assert_allclose(losses.sum(), slow_pair_loss(scores, *args), rtol=1e-10)
     for q in range(4):
-        part = lists.part(q)
+        part = lists.rows_of(q)
         exact_losses(scores[part], lists.gains[part], exact[part])
         exact[part] *= lists.weights[q]
     np.testing.assert_allclose(gradient, exact, rtol=1e-9, atol=1e-12)
@@ -143,7 +149,7 @@ def test_weights_of_all_pairs_add_up_to_one(rng):
     lists = some_lists(rng)
     weights, total = pair_weights(lists, 3), 0.0
     for q in range(4):
-        gains = lists.gains[lists.part(q)]
+        gains = lists.gains[lists.rows_of(q)]
         gaps = [a - b for a, b in permutations(gains, 2) if a > b]
         total += weights[q] * sum(gaps)
         if gaps:
@@ -156,7 +162,7 @@ def test_weights_of_all_pairs_add_up_to_one(rng):
 
 
 def first_weight(lists):
-    gains = lists.gains[lists.part(0)]
+    gains = lists.gains[lists.rows_of(0)]
     n_pairs = sum(a > b for a, b in permutations(gains, 2))
     ideal = gains[:3] @ (1 / np.log2([2, 3, 4]))
     return lists.weights[0] / (ideal * np.sqrt(n_pairs))
@@ -169,11 +175,11 @@ def test_logistic_weights_are_the_minimum(rng):
     lists = some_lists(rng, sizes=(30, 20))
     columns = rng.normal(size=(50, 4))
     found = logistic_weights(
-        columns, lists, weight_reg=0.05, k=10, positive=0, max_iter=500
+        columns, lists, weight_reg=0.05, k=10, non_negative=False, max_iter=500
     )
     weights, differences, shares = pair_weights(lists, 10), [], []
     for q in range(2):
-        part = lists.part(q)
+        part = lists.rows_of(q)
         for i, j in permutations(range(part.start, part.stop), 2):
             if lists.gains[i] > lists.gains[j]:
                 differences.append(columns[i] - columns[j])
@@ -190,25 +196,29 @@ def test_logistic_weights_are_the_minimum(rng):
     other.fit(both[0], both[1], sample_weight=both[2])
     np.testing.assert_allclose(found, other.coef_[0], atol=1e-4)
     held = logistic_weights(
-        columns, lists, weight_reg=0.05, k=10, positive=4, max_iter=500
+        columns, lists, weight_reg=0.05, k=10, non_negative=True, max_iter=500
     )
     assert (held >= 0).all()
 
 
 def test_a_warp_step_moves_away_from_the_violator():
     H = np.array([[0.5, 0.1], [0.2, 0.4], [0.9, 0.9]])
-    levels = np.concatenate(([0.0], np.cumsum(1 / np.log2(np.arange(2, 10)))))
-    phi = np.ones(2)
-    assert warp_step(H[:2], 0, 1, 1, 2, phi, 0.1, 1.0, levels, 0, 0) == 1
-    np.testing.assert_allclose(phi, np.maximum(0, 1 - (H[0] - H[1])))
-    phi = np.ones(2)
-    assert warp_step(H[[0, 2]], 0, 1, 1, 2, phi, 0.1, 1.0, levels, 0, 0) == 0
-    assert (phi == 1).all()
-    phi = np.array([0.1, 1.0])
-    warp_step(
-        np.array([[1.0, 0.0], [0.0, 0.0]]), 0, 1, 1, 2, phi, 0.1, 1.0, levels, 0, 0
-    )
-    assert (phi == [0.0, 1.0]).all()
+    rank_weights = np.concatenate(([0.0], np.cumsum(1 / np.log2(np.arange(2, 10)))))
+    ends = ListEnds(np.array([0, 2]), np.array([1]), np.array([1]))
+    settings = WarpSettings(0.1, 0.5, rank_weights, 0)
+
+    def step(H, weights):
+        return warp_step(H, ends, 0, weights, settings, 1.0, 0)
+
+    weights = np.ones(2)
+    assert step(H[:2], weights) == 1
+    np.testing.assert_allclose(weights, np.maximum(0, 1 - (H[0] - H[1])))
+    weights = np.ones(2)
+    assert step(H[[0, 2]], weights) == 0
+    assert (weights == 1).all()
+    weights = np.array([0.1, 1.0])
+    step(np.array([[1.0, 0.0], [0.0, 0.0]]), weights)
+    assert (weights == [0.0, 1.0]).all()
 
 
 # ---------------------------------------------------------------------- local metrics
@@ -238,9 +248,9 @@ def test_scatter_of_all_lists_is_the_mean_over_their_pairs(seed, block):
     Z = rng.normal(size=(19, 3)) + 5
     sums, counts = np.zeros((2, 3, 3)), np.zeros(2)
     for q in range(3):
-        part = lists.part(q)
+        part = lists.rows_of(q)
         points, grades, weight = Z[part], lists.grades[part], lists.weights[q]
-        n_high = upper_levels(grades)
+        n_high = slow_upper_count(grades)
         assert upper_counts(lists)[q] == n_high
         high = range(n_high)
         low = np.flatnonzero(grades == grades[-1])
@@ -262,23 +272,31 @@ def test_metrics_made_in_shared_directions(rng):
     """They are those of the rows seen along these directions, and of no other row."""
     lists = some_lists(rng, sizes=(30, 40))
     Z = rng.normal(size=(70, 8)) * np.arange(1, 9)
-    recipe = Recipe(0.5, 0.01, 0.5, 2, 10, False, 5)
-    shared = local_metrics.shared_directions(pooled_scatter(Z, lists), recipe)
+    options = LocalOptions(0.5, 0.01, 0.5, 2, 10, False, 5)
+    shared = local_metrics.shared_directions(pooled_scatter(Z, lists), options)
     np.testing.assert_allclose(shared @ shared.T, np.eye(5), atol=1e-10)
-    found = list_metrics(Z, lists, np.arange(2), recipe)
+    found = list_metrics(Z, lists, np.arange(2), options)
     mapped = list_metrics(
-        Z @ shared.T, lists, np.arange(2), recipe._replace(n_directions=0)
+        Z @ shared.T, lists, np.arange(2), options._replace(n_directions=0)
     )
     np.testing.assert_array_equal(found.anchors, mapped.anchors)
     np.testing.assert_allclose(found.factors, mapped.factors @ shared, atol=1e-8)
-    every = list_metrics(Z, lists, np.arange(2), recipe._replace(n_directions=8))
+    every = list_metrics(Z, lists, np.arange(2), options._replace(n_directions=8))
     assert every.factors.shape == (2, 2, 8)
 
 
+def slow_upper_count(grades):
+    """Documents of a sorted list with grades of the upper half."""
+    levels = np.unique(grades)
+    return int(np.sum(grades >= levels[-max(1, levels.size // 2)]))
+
+
 def test_upper_half_of_the_grades():
-    assert upper_levels(np.array([4, 4, 3, 2, 1, 0, 0])) == 3
-    assert upper_levels(np.array([2, 1, 1, 0])) == 1
-    assert upper_levels(np.array([1, 1, 0])) == 2
+    grades = [[4, 4, 3, 2, 1, 0, 0], [2, 1, 1, 0], [1, 1, 0]]
+    sizes = [len(values) for values in grades]
+    indptr = np.concatenate(([0], np.cumsum(sizes)))
+    lists = Lists(indptr, np.arange(14), np.concatenate(grades), np.ones(3))
+    np.testing.assert_array_equal(upper_counts(lists), [3, 1, 2])
 
 
 def slow_anchor(mapped, grades, k):
@@ -432,7 +450,7 @@ def test_any_number_of_threads_gives_the_same(options, lists, monkeypatch):
     (X, grades, qid), _ = lists
     found = []
     monkeypatch.setattr(_threads, "WORTH_THREADS", 0)
-    monkeypatch.setattr(metric_weights, "PART", 100)
+    monkeypatch.setattr(metric_weights, "RUN", 100)
     for n in (1, 2, 5):
         monkeypatch.setattr(_threads, "n_threads", lambda n=n: n)
         model = LGMML(20, random_state=0, **options).fit(X, grades, qid=qid)
@@ -528,7 +546,7 @@ def test_less_memory_means_fewer_lists(lists, caplog):
 
 
 def test_memory_stays_bounded(rng, monkeypatch):
-    monkeypatch.setattr("rankspace.learners.lgmml.MOST_SCALED", 2000)
+    monkeypatch.setattr("rankspace.learners.lgmml.MAX_SCALED", 2000)
     X, qid = rng.normal(size=(60_000, 20)).astype(np.float32), np.arange(60_000) // 30
     grades = (X[:, 0] > 1).astype(int)
     LGMML(5, max_iter=5, max_memory=4).fit(X[:3000], grades[:3000], qid=qid[:3000])

@@ -1,4 +1,4 @@
-"""The listwise map: its loss against plain loops and differences, and what it learns."""
+"""ListwiseMap: its loss against plain loops and finite differences, and what it learns."""
 
 from dataclasses import replace
 
@@ -69,7 +69,7 @@ def plain_loss(X, Q, relevance, L, temperature, side, counts):
 
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize("kind", ["graded", "judged only", "labels", "weighted"])
-def test_loss_is_that_of_plain_loops_and_its_gradient_of_differences(kind, side):
+def test_loss_and_gradient_match_plain_loops_and_finite_differences(kind, side):
     X, Q, graded, judged = graded_problem()
     relevance = {"graded": graded, "judged only": judged, "weighted": graded}.get(kind)
     counts = np.linspace(1e-9, 3, 12) if kind == "weighted" else np.ones(12)
@@ -109,12 +109,10 @@ def held_out_map(model, X, Q, relevance):
     return evaluate(Index(X, model.metric_).rank(Q), relevance, "map").means["map"]
 
 
-def test_it_finds_a_planted_metric_on_queries_it_has_not_seen():
+def test_a_planted_metric_is_learned_for_held_out_queries():
     X, Q, relevance = planted()
-    train, test = (
-        relevance.take_queries(np.arange(40)),
-        relevance.take_queries(np.arange(40, 60)),
-    )
+    train = relevance.take_queries(np.arange(40))
+    test = relevance.take_queries(np.arange(40, 60))
     raw = Euclidean().fit(X, train, queries=Q[:40])
     model = ListwiseMap(0.001).fit(X, train, queries=Q[:40])
     assert (
@@ -122,7 +120,7 @@ def test_it_finds_a_planted_metric_on_queries_it_has_not_seen():
     )
 
 
-def test_a_map_of_the_queries_leaves_items_alone():
+def test_a_map_of_the_queries_leaves_items_unchanged():
     X, Q, relevance = planted()
     X, Q = unit(X, Q)
     model = ListwiseMap(sides="query", whiten=0.0).fit(X, relevance, queries=Q)
@@ -139,13 +137,11 @@ def unit(*arrays):
     return [points / np.linalg.norm(points, axis=1, keepdims=True) for points in arrays]
 
 
-def test_maps_for_each_side_are_the_mean_of_what_both_sides_and_queries_say():
+def test_separate_maps_average_the_shared_and_the_query_map():
     X, Q, relevance = planted()
     X, Q = unit(X, Q)
-    train, test = (
-        relevance.take_queries(np.arange(40)),
-        relevance.take_queries(np.arange(40, 60)),
-    )
+    train = relevance.take_queries(np.arange(40))
+    test = relevance.take_queries(np.arange(40, 60))
     model = ListwiseMap(0.001, sides="separate").fit(X, train, queries=Q[:40])
     both, query = (
         ListwiseMap(0.001, sides=side).fit(X, train, queries=Q[:40])
@@ -176,7 +172,7 @@ def test_maps_for_each_side_are_the_mean_of_what_both_sides_and_queries_say():
 
 
 def relative(metric, Q, X):
-    """What a metric says of items, but for what a query says of all."""
+    """Squared distances (or minus twice the products), relative to the first item."""
     if metric.inner_product:
         found = -2 * metric.embed_queries(Q) @ metric.embed_items(X).T
     else:
@@ -185,7 +181,7 @@ def relative(metric, Q, X):
 
 
 @pytest.mark.parametrize("side", ["shared", "query", "separate"])
-def test_of_several_pulls_the_mean_of_what_they_say_is_taken(side):
+def test_several_regs_average_their_distances(side):
     X, Q, relevance = planted()
     X, Q = unit(X, Q)
     model = ListwiseMap((0.001, 0.1), sides=side).fit(X, relevance, queries=Q)
@@ -211,7 +207,7 @@ def test_of_several_pulls_the_mean_of_what_they_say_is_taken(side):
     assert model.metric_.parameters["reg"] == [0.1, 0.001]
 
 
-def test_maps_learned_one_after_another_and_side_by_side_are_the_same(monkeypatch):
+def test_sequential_and_parallel_searches_learn_the_same_maps(monkeypatch):
     X, Q, relevance = planted()
     X, Q = unit(X, Q)
     found = []
@@ -237,9 +233,9 @@ def test_whitening_evens_the_spread_and_keeps_the_total(seed, degree, n):
     np.testing.assert_allclose(white, white.T, atol=1e-8)
     assert np.sum((X @ white) ** 2) == pytest.approx(np.sum(X**2))
     spreads = np.linalg.eigvalsh(X.T @ X)
-    before, after = ((values + 1e-9).max() / (values + 1e-9).mean() for values in (
-        spreads, np.linalg.eigvalsh(white @ X.T @ X @ white)
-    ))  # fmt: skip
+    white_spreads = np.linalg.eigvalsh(white @ X.T @ X @ white)
+    before = (spreads + 1e-9).max() / (spreads + 1e-9).mean()
+    after = (white_spreads + 1e-9).max() / (white_spreads + 1e-9).mean()
     assert after <= before * (1 + 1e-6) or degree > 1
 
 
@@ -256,7 +252,7 @@ def test_whitening_by_one_is_the_inverse_root_of_the_covariance():
     np.testing.assert_allclose(partly_white(X, 0.0), np.eye(4), atol=1e-12)
 
 
-def test_without_whitening_a_strong_pull_keeps_the_vectors_and_with_it_the_white_ones():
+def test_a_strong_reg_keeps_the_vectors_whitened_or_not():
     X, Q, relevance = planted()
     X, Q = X * np.linspace(0.5, 2, 8), Q * np.linspace(0.5, 2, 8)
     still = ListwiseMap(1e9, whiten=0.0).fit(X, relevance, queries=Q)
@@ -268,7 +264,7 @@ def test_without_whitening_a_strong_pull_keeps_the_vectors_and_with_it_the_white
         np.testing.assert_allclose(model.metric_.query_map, expected, atol=1e-4)
 
 
-def test_a_strong_pull_keeps_the_identity_and_none_lets_go():
+def test_a_stronger_reg_stays_nearer_to_the_identity():
     X, Q, relevance = planted()
     away = [
         np.linalg.norm(
@@ -291,7 +287,7 @@ def test_scale_and_offset_of_the_data_do_not_matter():
         assert other.temperatures_ == pytest.approx(found.temperatures_, rel=1e-4)
 
 
-def test_by_default_the_best_temperature_and_half_of_it_are_used():
+def test_default_temperatures_are_the_best_one_and_half_of_it():
     X, Q, relevance = planted()
     found = ListwiseMap().fit(X, relevance, queries=Q)
     best, half = found.temperatures_
@@ -311,10 +307,10 @@ def test_single_precision_learns_the_same():
     np.testing.assert_allclose(single.components_, double.components_, atol=0.05)
 
 
-def test_more_items_than_allowed_are_dealt_to_groups_that_keep_their_judged_ones():
+def test_many_items_are_split_into_groups_that_keep_their_judged_items():
     X, Q, relevance = planted()
     model = ListwiseMap(max_items=40)
-    groups = model._groups("shared", relevance, X, Q)
+    groups = model._query_groups("shared", relevance, X, Q)
     assert len(groups) > 3
     np.testing.assert_array_equal(
         np.concatenate([queries for queries, _ in groups]),
@@ -339,10 +335,12 @@ def test_more_items_than_allowed_are_dealt_to_groups_that_keep_their_judged_ones
 
 
 @pytest.mark.parametrize("side", SIDES)
-def test_of_items_that_no_judgment_names_the_nearest_take_part(side):
+def test_negatives_are_the_nearest_unjudged_items(side):
     X, Q, relevance = planted()
     X = 3 * X * np.linspace(0.5, 2, len(X))[:, None]
-    [(queries, items)] = ListwiseMap(n_negatives=100)._groups(side, relevance, X, Q)
+    [(queries, items)] = ListwiseMap(n_negatives=100)._query_groups(
+        side, relevance, X, Q
+    )
     judged = np.unique(relevance.items)
     others = np.setdiff1d(items, judged)
     assert queries.size == relevance.n_queries
@@ -352,22 +350,25 @@ def test_of_items_that_no_judgment_names_the_nearest_take_part(side):
     places = np.argsort(np.argsort(-nearness, axis=1), axis=1).min(axis=0)
     left_out = np.setdiff1d(np.arange(len(X)), items)
     assert places[others].max() <= places[left_out].min()
-    everything = ListwiseMap(n_negatives=len(X))._groups("shared", relevance, X, Q)
+    everything = ListwiseMap(n_negatives=len(X))._query_groups(
+        "shared", relevance, X, Q
+    )
     assert [part for _, part in everything] == [None]
 
 
-def test_without_far_items_it_learns_about_the_same():
+def test_hard_negatives_teach_about_as_much_as_all_items():
     X, Q, relevance = planted(n=2000)
-    train, test = (
-        relevance.take_queries(np.arange(40)),
-        relevance.take_queries(np.arange(40, 60)),
+    train = relevance.take_queries(np.arange(40))
+    test = relevance.take_queries(np.arange(40, 60))
+    models = (
+        Euclidean(),
+        ListwiseMap(0.01, n_negatives=2000),
+        ListwiseMap(0.01, n_negatives=300),
     )
-    raw, all_items, few = (
+    raw, all_items, few = [
         held_out_map(model.fit(X, train, queries=Q[:40]), X, Q[40:], test)
-        for model in (
-            Euclidean(), ListwiseMap(0.01, n_negatives=2000), ListwiseMap(0.01, n_negatives=300)
-        )
-    )  # fmt: skip
+        for model in models
+    ]
     assert few - raw > 0.8 * (all_items - raw) > 0.1
 
 
@@ -385,7 +386,7 @@ def test_relevant_items_count_by_their_gain(gain, expected):
     )
 
 
-def test_bystanders_are_relevant_to_nobody():
+def test_unjudged_weight_is_for_items_relevant_to_no_query():
     relevance = planted()[2]
     model = ListwiseMap(unjudged_weight=0.25)
     weights = np.exp(model._log_weights(relevance))
@@ -398,7 +399,7 @@ def test_bystanders_are_relevant_to_nobody():
 
 
 def with_popular_items():
-    """Queries want the item nearest to them; the first hundred one of a few to one side."""
+    """Each query wants its nearest item; the first hundred one of a few popular items."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 8))
     X[:40, 0] += 3
@@ -410,7 +411,7 @@ def with_popular_items():
     return X, Q, Relevance.from_lists(wanted[:, None].tolist(), n_items=400)
 
 
-def test_where_bystanders_count_less_popular_items_draw_other_queries_less():
+def test_a_low_unjudged_weight_keeps_popular_items_from_attracting_all_queries():
     X, Q, relevance = with_popular_items()
     train, new = np.arange(100), np.arange(100, 460)
 
@@ -428,10 +429,10 @@ def test_where_bystanders_count_less_popular_items_draw_other_queries_less():
     assert popular(careful.metric_) < 1.1 * raw
 
 
-def test_bystanders_of_a_group_are_told_by_all_queries(monkeypatch):
+def test_unjudged_weights_of_a_group_depend_on_all_queries(monkeypatch):
     X, Q, relevance = planted()
     model = ListwiseMap(unjudged_weight=0.1, max_items=120)
-    groups = model._groups("shared", relevance, X, Q)
+    groups = model._query_groups("shared", relevance, X, Q)
     assert len(groups) == 3
     made = []
     monkeypatch.setattr(
@@ -445,16 +446,16 @@ def test_bystanders_of_a_group_are_told_by_all_queries(monkeypatch):
         np.testing.assert_array_equal(found, model._log_weights(relevance)[items])
 
 
-def test_of_more_rows_than_allowed_some_are_learned_from():
+def test_many_rows_are_subsampled():
     X, _, _ = planted()
-    rows, part = ListwiseMap(max_items=220, random_state=0)._fewer_rows(
+    rows, part = ListwiseMap(max_items=220, random_state=0)._subsample_rows(
         X, Relevance.from_labels(np.arange(400) % 3)
     )
     assert rows.shape == (220, 8)
     assert part.n_queries == 220
 
 
-def test_groups_are_weighted_as_their_queries():
+def test_groups_are_weighted_by_their_queries():
     X, Q, relevance = planted()
     weighted = replace(relevance, weights=np.arange(1.0, relevance.n_queries + 1))
     parts = [np.arange(7), np.arange(7, relevance.n_queries)]
@@ -470,7 +471,7 @@ def test_groups_are_weighted_as_their_queries():
 
 
 @pytest.mark.parametrize("n", [20, 45])
-def test_the_pull_is_by_default_as_strong_as_the_queries_are_few(n):
+def test_default_regs_fall_with_the_number_of_queries(n):
     X, Q, relevance = planted()
     model = ListwiseMap().fit(X, relevance.take_queries(np.arange(n)), queries=Q[:n])
     np.testing.assert_allclose(model.regs_, [80 / n, 2.4 / n])
@@ -478,7 +479,7 @@ def test_the_pull_is_by_default_as_strong_as_the_queries_are_few(n):
 
 
 @pytest.mark.filterwarnings("default::sklearn.exceptions.ConvergenceWarning")
-def test_stopping_early_is_said():
+def test_a_warning_is_given_without_convergence():
     X, Q, relevance = planted()
     with pytest.warns(
         ConvergenceWarning, match="stopped after 2 steps .* Raise max_iter"

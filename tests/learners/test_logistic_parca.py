@@ -57,7 +57,7 @@ def test_memberships_of_vanishing_weights():
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.7])
-def test_loss_and_gradient_are_those_of_the_loops(beta, rng):
+def test_loss_and_gradient_match_plain_loops(beta, rng):
     y, X = np.arange(12) % 3, rng.random((12, 4))
     relevance = Relevance.from_labels(y)
     loss = LogisticLoss(MapLoss(Points(X, relevance.query_items, 12), relevance), beta)
@@ -79,7 +79,7 @@ def test_loss_and_gradient_are_those_of_the_loops(beta, rng):
 
 @pytest.fixture(scope="module")
 def planted():
-    """Four classes by two bits: features 0 to 4 tell the first, 5 to 9 the second, 10, 11 none."""
+    """Four classes by two bits: features 0 to 4 hold the first, 5 to 9 the second, 10, 11 none."""
     rng = np.random.default_rng(0)
     y = np.arange(160) % 4
     X = 0.3 * rng.normal(size=(160, 12))
@@ -88,7 +88,7 @@ def planted():
     return X, y
 
 
-def test_features_that_tell_the_same_fall_into_one_cluster(planted):
+def test_features_with_the_same_information_form_a_cluster(planted):
     model = LogisticPARCA(2, **QUICK).fit(*planted)
     clusters = model.cluster_of_feature_
     assert len(set(clusters[:5])) == len(set(clusters[5:10])) == 1
@@ -138,13 +138,10 @@ def test_names_of_a_dataframe():
 
 
 def test_more_beta_makes_memberships_sharper(planted):
-    loose, sharp = (
-        LogisticPARCA(3, beta, random_state=0).fit(*planted) for beta in (0.0, 3.0)
-    )
-    assert (
-        sharp.membership_.max(axis=0).mean()
-        > loose.membership_.max(axis=0).mean() + 0.1
-    )
+    loose = LogisticPARCA(3, 0.0, random_state=0).fit(*planted)
+    sharp = LogisticPARCA(3, 3.0, random_state=0).fit(*planted)
+    loose_mean = loose.membership_.max(axis=0).mean()
+    assert sharp.membership_.max(axis=0).mean() > loose_mean + 0.1
 
 
 # ---------------------------------------------------------------------- choices and data
@@ -152,14 +149,12 @@ def test_more_beta_makes_memberships_sharper(planted):
 
 def test_beta_is_the_largest_that_ranks_about_as_well(planted):
     model = LogisticPARCA(2, n_starts=1, random_state=0).fit(*planted)
-    best = min(model.path_, key=lambda trial: trial.error)
-    good = [
-        t.setting for t in model.path_ if t.error <= best.error + best.standard_error
-    ]
+    best = min(model.path_, key=lambda result: result.error)
+    limit = best.error + best.standard_error
+    good = [result.setting for result in model.path_ if result.error <= limit]
     assert model.beta_ == max(good)
-    assert [trial.setting for trial in model.path_] == sorted(
-        {t.setting for t in model.path_}
-    )
+    settings = [result.setting for result in model.path_]
+    assert settings == sorted(set(settings))
 
 
 @pytest.mark.parametrize("unit", [1e-6, 1e6])
@@ -172,7 +167,7 @@ def test_unit_and_origin_of_the_data_do_not_matter(unit, planted):
     )
 
 
-def test_rows_of_unit_length_are_left_as_they_are(rng):
+def test_orthogonal_unit_length_rows_are_not_rescaled(rng):
     X = np.eye(300)[rng.integers(0, 300, 200)]
     model = LogisticPARCA(2, max_iter=5, tol=1.0, **QUICK).fit(X, np.arange(200) % 2)
     assert model.scale_ == pytest.approx(1, abs=0.01)

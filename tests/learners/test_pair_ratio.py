@@ -1,6 +1,7 @@
-"""The loss of PARCA against plain loops, finite differences and laws; its starts and solvers."""
+"""PARCA: loss against plain loops and finite differences, starts, solvers, cross-validation."""
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -14,22 +15,20 @@ from rankspace.learners.solvers.points import Points
 from rankspace.learners.solvers.smooth import pair_ratio
 from rankspace.learners.solvers.smooth.components import (
     FLOOR,
-    REACHES,
-    Descent,
+    START_LENGTHS,
     MapLoss,
-    RidgedLoss,
-    descend,
+    RegularizedLoss,
     multi_start,
     start_of,
 )
-from rankspace.learners.solvers.smooth.minibatch import descend_in_batches
-from rankspace.learners.solvers.smooth.pair_ratio import PairRatio
-from rankspace.learners.solvers.smooth.validation import (
-    folds,
+from rankspace.learners.solvers.smooth.cross_validation import (
+    CrossValidated,
     ranking_errors,
-    try_setting,
 )
-from rankspace.relevance.splits import Split
+from rankspace.learners.solvers.smooth.lbfgs import Minimum, minimize_lbfgs
+from rankspace.learners.solvers.smooth.minibatch import minimize_adam
+from rankspace.learners.solvers.smooth.pair_ratio import PairRatio
+from rankspace.relevance.splits import Split, cross_validation_splits
 from reference.parca import log_ratio, slopes
 
 
@@ -60,7 +59,7 @@ def embedded(relevance, rng, K=2, size=1.0):
 
 @pytest.mark.parametrize("kind", ["labels", "lists", "grades", "judged"])
 @pytest.mark.parametrize("K", [1, 3])
-def test_value_and_gradient_are_those_of_the_loops(kind, K, rng):
+def test_value_and_gradient_match_plain_loops(kind, K, rng):
     relevance = usable(lists_of(kind, rng))
     points, Z = embedded(relevance, rng, K)
     value, gradient = PairRatio(points, relevance).value_and_gradient(Z)
@@ -109,7 +108,7 @@ def test_nothing_overflows(size, rng):
     np.testing.assert_allclose(gradient.sum(axis=0), 0, atol=1e-12 * max(1, size))
 
 
-def test_blocks_and_parts_change_nothing(monkeypatch, rng):
+def test_block_sizes_change_nothing(monkeypatch, rng):
     relevance = Relevance.from_labels(rng.integers(0, 4, 150))
     points, Z = embedded(relevance, rng)
     whole = PairRatio(points, relevance).value_and_gradient(Z)
@@ -124,7 +123,7 @@ def test_blocks_and_parts_change_nothing(monkeypatch, rng):
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10_000))
 def test_laws(seed):
-    """Turning, moving, reordering and relabelling the points leave the loss as it is."""
+    """Rotating, moving, reordering and relabelling the points leave the loss unchanged."""
     rng = np.random.default_rng(seed)
     y = rng.permutation(np.arange(18) % 3)
     relevance = Relevance.from_labels(y)
@@ -140,9 +139,11 @@ def test_laws(seed):
     named = PairRatio(points, Relevance.from_labels(np.array(list("zxy"))[y]))
     renamed = named.value_and_gradient(Z)
     for found, expected in (
-        (turned, gradient @ turn), (moved, gradient), (ordered, gradient[order]),
+        (turned, gradient @ turn),
+        (moved, gradient),
+        (ordered, gradient[order]),
         (renamed, gradient),
-    ):  # fmt: skip
+    ):
         assert found[0] == pytest.approx(value, rel=1e-10)
         np.testing.assert_allclose(found[1], expected, rtol=1e-7, atol=1e-10)
 
@@ -161,7 +162,7 @@ def problem(rng, n=30, d=5, sparse=False, dtype=np.float64):
 
 @pytest.mark.parametrize("sparse", [False, True])
 def test_gradient_by_the_map(sparse, rng):
-    loss = RidgedLoss(problem(rng, sparse=sparse), 0.1)
+    loss = RegularizedLoss(problem(rng, sparse=sparse), 0.1)
     A = rng.normal(size=(2, 5))
     expected = slopes(lambda A: loss.value_and_gradient(A)[0], A)
     np.testing.assert_allclose(
@@ -184,9 +185,8 @@ def test_the_floor_bounds_the_loss(rng):
 
 
 def test_single_precision_data(rng):
-    loss, single = (
-        problem(np.random.default_rng(1), dtype=t) for t in (np.float64, np.float32)
-    )
+    loss = problem(np.random.default_rng(1), dtype=np.float64)
+    single = problem(np.random.default_rng(1), dtype=np.float32)
     A = rng.normal(size=(2, 5))
     (value, gradient), found = loss.value_and_gradient(A), single.value_and_gradient(A)
     assert found[0] == pytest.approx(value, rel=1e-5)
@@ -194,24 +194,28 @@ def test_single_precision_data(rng):
     assert found[1].dtype == np.float64
 
 
-def test_descent_finds_the_best_direction_of_all(rng):
+def test_lbfgs_finds_the_global_minimum_of_a_small_problem(rng):
     """One component of two features: a fine grid of angles and lengths, after a coarse one."""
     X, y = rng.normal(size=(24, 2)) * (3, 1), np.arange(24) % 2
     X[:, 1] += 2 * y
     relevance = Relevance.from_labels(y)
-    loss = RidgedLoss(MapLoss(Points(X, relevance.query_items, 24), relevance), 0.05)
-    found = descend(loss, np.array([[0.3, 0.3]]), tol=1e-12, max_iter=200)
-    coarse = [
-        (loss.value_and_gradient(r * np.array([[np.cos(t), np.sin(t)]]))[0], t, r)
-        for t in np.linspace(0, np.pi, 45) for r in np.linspace(0.1, 3, 30)
-    ]  # fmt: skip
-    assert 1.5 <= min(coarse)[1] <= 1.8
-    assert 0.3 <= min(coarse)[2] <= 0.8
-    angles, lengths = np.linspace(1.5, 1.8, 61), np.linspace(0.3, 0.8, 51)
-    grid = min(
-        loss.value_and_gradient(r * np.array([[np.cos(t), np.sin(t)]]))[0]
-        for t in angles for r in lengths
-    )  # fmt: skip
+    loss = RegularizedLoss(
+        MapLoss(Points(X, relevance.query_items, 24), relevance), 0.05
+    )
+    found = minimize_lbfgs(
+        loss.value_and_gradient, np.array([[0.3, 0.3]]), tol=1e-12, max_iter=200
+    )
+
+    def value(angle, length):
+        A = length * np.array([[np.cos(angle), np.sin(angle)]])
+        return loss.value_and_gradient(A)[0]
+
+    coarse = product(np.linspace(0, np.pi, 45), np.linspace(0.1, 3, 30))
+    _, angle, length = min((value(*point), *point) for point in coarse)
+    assert 1.5 <= angle <= 1.8
+    assert 0.3 <= length <= 0.8
+    fine = product(np.linspace(1.5, 1.8, 61), np.linspace(0.3, 0.8, 51))
+    grid = min(value(*point) for point in fine)
     assert grid - 2e-3 < found.loss <= grid
     assert found.converged
     assert np.diff(found.losses).max() <= 0
@@ -238,22 +242,22 @@ def test_the_discriminant_start_is_that_of_lda(rng):
 
 
 def test_a_start_gets_the_best_of_a_few_lengths(rng):
-    loss = RidgedLoss(problem(rng), 0.01)
+    loss = RegularizedLoss(problem(rng), 0.01)
     directions = rng.normal(size=(2, 5))
-    chosen = loss.at_best_length(directions)
+    chosen = loss.rescale_start(directions)
     unit = directions / np.sqrt(
         np.mean(np.sum(loss.loss.embed(directions) ** 2, axis=1))
     )
-    values = [loss.value_and_gradient(t * unit)[0] for t in REACHES]
-    np.testing.assert_allclose(chosen, REACHES[int(np.argmin(values))] * unit)
+    values = [loss.value_and_gradient(t * unit)[0] for t in START_LENGTHS]
+    np.testing.assert_allclose(chosen, START_LENGTHS[int(np.argmin(values))] * unit)
 
 
-def test_the_best_start_goes_on():
+def test_multi_start_continues_from_the_best_start():
     calls = []
 
     def run(start, max_iter):
         calls.append((float(start[0]), max_iter))
-        return Descent(start + 10, -float(start[0]), [0.0] * max_iter, False, max_iter)
+        return Minimum(start + 10, -float(start[0]), [0.0] * max_iter, False, max_iter)
 
     name, found = multi_start({"a": np.array([1.0]), "b": np.array([2.0])}, run, 50)
     assert name == "b"
@@ -264,11 +268,11 @@ def test_the_best_start_goes_on():
 # ---------------------------------------------------------------------- batches and trials
 
 
-def test_batches_of_queries_reach_what_all_of_them_reach(rng):
-    loss = RidgedLoss(problem(rng, n=600, d=8), 0.01)
-    start = loss.at_best_length(rng.normal(size=(2, 8)))
-    full = descend(loss, start, tol=1e-9, max_iter=300)
-    part = descend_in_batches(loss, start, 600, batch_size=100, max_iter=300, seed=0)
+def test_adam_on_batches_reaches_the_loss_of_lbfgs(rng):
+    loss = RegularizedLoss(problem(rng, n=600, d=8), 0.01)
+    start = loss.rescale_start(rng.normal(size=(2, 8)))
+    full = minimize_lbfgs(loss.value_and_gradient, start, tol=1e-9, max_iter=300)
+    part = minimize_adam(loss, start, 600, batch_size=100, max_iter=300, seed=0)
     assert loss.value_and_gradient(part.parameters)[0] == pytest.approx(
         full.loss, abs=0.02
     )
@@ -277,7 +281,7 @@ def test_batches_of_queries_reach_what_all_of_them_reach(rng):
 
 def test_every_query_is_held_out_once(rng):
     relevance, X = Relevance.from_labels(np.arange(40) % 4), rng.normal(size=(40, 3))
-    splits = folds(X, relevance, None, 0)
+    splits = cross_validation_splits(X, relevance, None, 0)
     rows = np.concatenate([split.points for split in splits])
     assert len(splits) == 5
     np.testing.assert_array_equal(np.sort(rows[:, 0]), np.sort(X[:, 0]))
@@ -290,7 +294,7 @@ def test_every_query_is_held_out_once(rng):
 def test_separate_queries_are_held_out_and_items_stay(rng):
     relevance = Relevance.from_labels(np.arange(9) % 3, query_labels=np.arange(20) % 3)
     X, Q = rng.normal(size=(9, 2)), rng.normal(size=(20, 2))
-    for split in folds(X, relevance, Q, 0):
+    for split in cross_validation_splits(X, relevance, Q, 0):
         assert split.X is X
         assert len(split.queries) == split.relevance.n_queries == 16
 
@@ -300,25 +304,27 @@ def test_large_sets_need_no_second_fold(rng):
         Relevance.from_labels(np.arange(6000) % 4),
         rng.normal(size=(6000, 1)),
     )
-    (split,) = folds(X, relevance, None, 0)
+    (split,) = cross_validation_splits(X, relevance, None, 0)
     assert len(split.points) == 1000
 
 
 def test_nothing_can_be_held_out_of_two_points():
     assert (
-        folds(np.eye(3), Relevance.from_labels([0, 0, 1]).take_queries([0]), None, 0)
+        cross_validation_splits(
+            np.eye(3), Relevance.from_labels([0, 0, 1]).take_queries([0]), None, 0
+        )
         == []
     )
 
 
-def test_a_trial_is_the_mean_over_all_held_out_queries(rng):
+def test_a_cross_validated_error_is_the_mean_over_all_held_out_queries(rng):
     relevance, X = Relevance.from_labels(np.arange(12) % 3), rng.normal(size=(12, 2))
-    splits = folds(X, relevance, None, 0)
-    found = try_setting(
-        2.0, splits, lambda number, setting: np.array([[setting, number]])
-    )
+    splits = cross_validation_splits(X, relevance, None, 0)
     errors = [ranking_errors(s, np.array([[2.0, i]])) for i, s in enumerate(splits)]
+    found = CrossValidated.from_errors(2.0, errors)
     values = np.concatenate(errors)
+    assert values.size == 12
+    assert found.setting == 2.0
     assert found.error == pytest.approx(values.mean())
     assert found.standard_error == pytest.approx(values.std() / np.sqrt(values.size))
 
@@ -332,8 +338,8 @@ def test_ranking_errors_by_hand():
     assert ranking_errors(split, np.eye(1)) == pytest.approx([1.0])
 
 
-def test_a_map_to_zero_ranks_nothing(rng):
-    splits = folds(
-        rng.normal(size=(12, 2)), Relevance.from_labels(np.arange(12) % 3), None, 0
-    )
-    assert try_setting(1.0, splits, lambda *_: np.zeros((1, 2))).error == np.inf
+def test_a_map_to_zero_has_an_infinite_error(rng):
+    relevance, X = Relevance.from_labels(np.arange(12) % 3), rng.normal(size=(12, 2))
+    splits = cross_validation_splits(X, relevance, None, 0)
+    errors = [ranking_errors(split, np.zeros((1, 2))) for split in splits]
+    assert CrossValidated.from_errors(1.0, errors).error == np.inf

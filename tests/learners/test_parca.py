@@ -1,4 +1,4 @@
-"""PARCA as its users meet it: what it learns, on which data, and what it says."""
+"""PARCA for users: what it learns, kinds of data, warnings and errors."""
 
 import numpy as np
 import pytest
@@ -50,9 +50,9 @@ def test_new_points_are_ranked_better_than_by_pca_and_by_all_pixels(digits):
     assert found < held_out_error(np.eye(64), digits)
 
 
-def test_the_ridge_of_the_least_held_out_error_is_taken(digits):
+def test_the_reg_of_the_lowest_cross_validated_error_is_taken(digits):
     model = PARCA(random_state=0).fit(*digits[:2])
-    errors = [trial.error for trial in model.path_]
+    errors = [result.error for result in model.path_]
     assert model.reg_ == model.path_[int(np.argmin(errors))].setting
     assert len(errors) - 1 - np.argmin(errors) <= 2
     given = PARCA(reg=model.reg_, random_state=0).fit(*digits[:2])
@@ -67,9 +67,11 @@ def test_unit_and_origin_of_the_data_do_not_matter(unit, wine):
     moved = PARCA(random_state=0).fit(unit * (X + 3), y)
     assert moved.reg_ == reference.reg_
     np.testing.assert_allclose(
-        unit**2 * moved.get_mahalanobis_matrix(), reference.get_mahalanobis_matrix(), rtol=1e-4,
+        unit**2 * moved.get_mahalanobis_matrix(),
+        reference.get_mahalanobis_matrix(),
+        rtol=1e-4,
         atol=1e-6,
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("unit", [1e-6, 1e-3, 1e3, 1e6])
@@ -101,7 +103,7 @@ def test_fewer_points_than_features(reg, rng):
     assert model.score(X, y) > 0.99
 
 
-def test_the_winner_of_the_starts_is_the_best_of_them(digits):
+def test_multi_start_keeps_the_best_start(digits):
     X, y = digits[:2]
     losses = {
         start: PARCA(init=start, **QUICK).fit(X, y).loss_
@@ -114,7 +116,7 @@ def test_the_winner_of_the_starts_is_the_best_of_them(digits):
     assert model.history_[-1] == model.loss_
 
 
-def test_components_to_go_on_from(wine):
+def test_components_of_an_earlier_fit_are_a_start(wine):
     X, y = wine
     model = PARCA(tol=1e-9, **QUICK).fit(X, y)
     again = PARCA(init=model.components_, tol=1e-9, **QUICK).fit(X, y)
@@ -139,26 +141,27 @@ def test_batches_agree_with_all_pairs(digits):
 def test_many_queries_are_taken_in_batches(monkeypatch, wine):
     from rankspace.learners import parca
 
-    monkeypatch.setattr(parca, "MOST_FOR_ALL_PAIRS", 100)
+    monkeypatch.setattr(parca, "MAX_FULL_BATCH", 100)
     automatic = PARCA(max_iter=30, **QUICK).fit(*wine)
     batches = PARCA(solver="minibatch", max_iter=30, **QUICK).fit(*wine)
     np.testing.assert_array_equal(automatic.components_, batches.components_)
 
 
-def test_with_batches_no_loss_of_all_queries_is_ever_asked_for(monkeypatch, wine):
+def test_with_batches_the_loss_of_all_queries_is_never_computed(monkeypatch, wine):
     from rankspace.learners.solvers.smooth import minibatch
     from rankspace.learners.solvers.smooth.pair_ratio import PairRatio
 
-    asked, value_and_gradient = [], PairRatio.value_and_gradient
+    sizes = []
+    value_and_gradient = PairRatio.value_and_gradient
 
-    def listen(self, Z, queries=None):
-        asked.append(self.relevance.n_queries if queries is None else len(queries))
+    def record(self, Z, queries=None):
+        sizes.append(self.relevance.n_queries if queries is None else len(queries))
         return value_and_gradient(self, Z, queries)
 
-    monkeypatch.setattr(PairRatio, "value_and_gradient", listen)
-    monkeypatch.setattr(minibatch, "JUDGING", 40)
+    monkeypatch.setattr(PairRatio, "value_and_gradient", record)
+    monkeypatch.setattr(minibatch, "N_VALIDATION", 40)
     PARCA(solver="minibatch", batch_size=20, max_iter=30, random_state=0).fit(*wine)
-    assert set(asked) == {20, 40}
+    assert set(sizes) == {20, 40}
 
 
 def test_seeds(wine):
@@ -248,7 +251,7 @@ def test_grid_search_pipeline_and_clone(wine):
     assert list(search.best_estimator_.get_feature_names_out()) == ["parca0", "parca1"]
 
 
-def test_what_went_wrong_is_said(wine):
+def test_warnings_name_the_parameter_to_change(wine):
     X, y = wine
     with pytest.warns(
         ConvergenceWarning, match=r"stopped after 2 steps .* Raise max_iter or tol"

@@ -23,13 +23,13 @@ def log_ratio(Q, X, relevance, numbers=None):
 
 
 def slopes(function, at, step=1e-6):
-    """Finite differences of a function of a matrix."""
-    found = np.empty_like(at)
+    """Gradient of a function of a matrix by finite differences."""
+    gradient = np.empty_like(at)
     for place in np.ndindex(at.shape):
         shift = np.zeros_like(at)
         shift[place] = step
-        found[place] = (function(at + shift) - function(at - shift)) / (2 * step)
-    return found
+        gradient[place] = (function(at + shift) - function(at - shift)) / (2 * step)
+    return gradient
 
 
 def entropy(B):

@@ -86,7 +86,7 @@ class _PairLearner(LinearRanker):
         self.loss_ = found.loss
         self.history_ = found.losses
         self.n_iter_ = len(found.losses)
-        components = (found.components / data.scale).astype(X.dtype)
+        components = (found.parameters / data.scale).astype(X.dtype)
         return LinearMetric(components, parameters={"method": type(self).__name__})
 
 

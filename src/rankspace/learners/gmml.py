@@ -14,13 +14,8 @@ from ..relevance.relevance import Relevance
 from .base import FLOATS
 from .linear import LinearRanker
 from .solvers.geometric.mean import mean_factor
-from .solvers.geometric.scatter import (
-    Scatter,
-    all_pairs,
-    centred,
-    given_pairs,
-    sampled_pairs,
-)
+from .solvers.geometric.pair_sums import CentredPoints
+from .solvers.geometric.scatter import Scatter, all_pairs, given_pairs, sampled_pairs
 
 
 class GMML(LinearRanker):
@@ -34,17 +29,17 @@ class GMML(LinearRanker):
     Parameters
     ----------
     t : float, default=0.5
-        Where on the geodesic, from 0 (only similar pairs count) to 1 (only dissimilar ones).
+        Position on the geodesic, from 0 (only similar pairs count) to 1 (only dissimilar ones).
     reg : float, default=0.01
-        Share of the prior that is added to S and D, relative to their traces; so it means the same
-        on any scale, and lets S be singular, as when there are more features than pairs.
+        Share of the prior that is added to S and D, relative to their traces. It means the same on
+        any scale, and lets S be singular, as when there are more features than pairs.
     prior : array-like of shape (n_features, n_features), optional
         A positive definite matrix to stay near; the larger ``reg``, the nearer. The identity by
         default.
     n_pairs : int, optional
-        Draw so many pairs of each kind. By default all pairs count, which costs no more.
+        Number of random pairs of each kind. By default all pairs are used, which costs no more.
     random_state : int, RandomState or None, default=None
-        Seed of the pairs drawn.
+        Seed of the random pairs.
 
     Attributes
     ----------
@@ -97,15 +92,16 @@ class GMML(LinearRanker):
         y : array-like of shape (n_items,) or (n_pairs,), or Relevance
             Class labels or who is relevant to whom; for pairs 1 if they are similar, else -1.
         queries : array-like of shape (n_queries, n_features), optional
-            Queries that are no rows of ``X``; then ``y`` must be a `Relevance` with as many.
+            Queries that are not rows of ``X``; then ``y`` must be a `Relevance` with as many.
         qid : array-like of shape (n_items,), optional
-            Refused: candidate lists have no queries to measure from. Use `LGMML`.
+            Not supported: queries of candidate lists have no vectors. Use `LGMML`.
 
         Returns
         -------
         self
         """
-        if (X.ndim if hasattr(X, "ndim") else np.asarray(X).ndim) == 3:
+        ndim = X.ndim if hasattr(X, "ndim") else np.asarray(X).ndim
+        if ndim == 3:
             return self._fit_pairs(np.asarray(X), y)
         return super().fit(X, y, queries=queries, qid=qid)
 
@@ -122,35 +118,34 @@ class GMML(LinearRanker):
                 f"{signs.shape} and values {np.unique(signs)[:5]}."
             )
         differences = np.subtract(rows[::2], rows[1::2], dtype=np.float64)
-        self._store_metric(self._mean(given_pairs(differences, signs == 1), rows.dtype))
+        scatter = given_pairs(differences, signs == 1)
+        self._store_metric(self._geometric_mean(scatter, rows.dtype))
         return self
 
     def _fit_metric(
         self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
     ) -> LinearMetric:
-        pairs = centred(X, relevance, queries)
+        points = CentredPoints.of(X, relevance, queries)
         if self.n_pairs is None:
-            return self._mean(all_pairs(pairs, relevance), X.dtype)
+            return self._geometric_mean(all_pairs(points, relevance), X.dtype)
         check_scalar(self.n_pairs, "n_pairs", Integral, min_val=1)
         random = check_random_state(self.random_state)
-        return self._mean(
-            sampled_pairs(pairs, relevance, int(self.n_pairs), random), X.dtype
-        )
+        scatter = sampled_pairs(points, relevance, int(self.n_pairs), random)
+        return self._geometric_mean(scatter, X.dtype)
 
-    def _mean(self, scatter: Scatter, dtype: Any) -> LinearMetric:
+    def _geometric_mean(self, scatter: Scatter, dtype: Any) -> LinearMetric:
         check_scalar(self.t, "t", Real, min_val=0, max_val=1)
         check_scalar(self.reg, "reg", Real, min_val=0)
         prior = self._check_prior(len(scatter.similar))
-        S = regularised(
-            scatter.similar, self.reg, None if prior is None else np.linalg.inv(prior)
-        )
+        inverse = None if prior is None else np.linalg.inv(prior)
+        S = regularised(scatter.similar, self.reg, inverse)
         D = regularised(scatter.dissimilar, self.reg, prior)
         try:
             components = mean_factor(S, D, float(self.t))
         except np.linalg.LinAlgError:
             raise ValueError(
-                f"the scatter of similar pairs is singular: some direction, such as a constant "
-                f"feature, tells none of them apart. Raise reg: got {self.reg}."
+                f"the scatter of similar pairs is singular: no similar pair differs in some "
+                f"direction, such as a constant feature. Raise reg: got {self.reg}."
             ) from None
         parameters = {"method": "GMML", "t": float(self.t), "reg": float(self.reg)}
         return LinearMetric(components.astype(dtype), parameters=parameters)
@@ -173,8 +168,9 @@ class GMML(LinearRanker):
 def regularised(
     scatter: np.ndarray, reg: float, prior: np.ndarray | None
 ) -> np.ndarray:
-    """With ``reg`` of its trace added as that of the prior, or of the identity."""
-    d, trace = len(scatter), np.trace(scatter)
+    """The scatter, regularised by ``reg`` times its trace of the prior, or of the identity."""
+    d = len(scatter)
+    trace = np.trace(scatter)
     if not trace > 0:
         raise ValueError(
             "pairs must differ: all similar or all dissimilar pairs are equal points."

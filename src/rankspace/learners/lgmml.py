@@ -1,4 +1,4 @@
-"""Local geometric-mean metrics for ranking (Su, King and Lyu, 2017), and what we add to them."""
+"""Local geometric-mean metrics for ranking (Su, King and Lyu, 2017), with additions."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from ..relevance.relevance import Relevance
 from ..search.ranking import Ranking
 from .base import FLOATS, BaseRanker, logger
 from .solvers.geometric.lists import Lists
-from .solvers.geometric.local_metrics import Recipe, list_metrics
+from .solvers.geometric.local_metrics import LocalMetrics, LocalOptions, list_metrics
 from .solvers.geometric.metric_weights import (
-    Descent,
-    each_warp,
+    WarpOptions,
     logistic_weights,
+    per_list_warp,
     shared_warp,
 )
 from .solvers.geometric.query_metrics import judged_rows, pair_squares, query_metrics
@@ -36,7 +36,7 @@ from .solvers.geometric.query_metrics import judged_rows, pair_squares, query_me
 NEW_QUERY_WEIGHTS = ("shared", "mean", "nearest", "ones")
 LIST_COMPONENTS = 4
 LIST_DIRECTIONS = 64
-MOST_SCALED = 200_000  # rows that the scaling of features is learned from
+MAX_SCALED = 200_000  # rows from which the scaling of features is learned
 PAPER = {
     "scaling": "l2",
     "kernel": "paper",
@@ -60,66 +60,74 @@ class Weights(NamedTuple):
     reference_profiles: np.ndarray | None = None
 
 
-class LGMML(BaseRanker):
-    """Ranking by many local metrics, each the geometric mean of one training query.
+class Learned(NamedTuple):
+    """Local metrics, their weights, and the anchors (m, d), if they are documents."""
 
-    For candidate lists (``qid``), each metric comes from a list, with the document of its highest
-    grade that ranks the rest of the list best as its anchor: a document scores by how near it is to
-    all anchors. Queries with vectors are the anchors themselves.
+    local: LocalMetrics
+    weights: Weights
+    anchors: np.ndarray | None = None
+
+
+class LGMML(BaseRanker):
+    """Learning to rank by local metrics, each the geometric mean of one training query.
+
+    For candidate lists (``qid``), each metric is learned from a list. Its anchor is the document of
+    the highest grade that ranks the rest of the list best, and a document scores by how near it is
+    to all anchors. Queries with vectors are the anchors themselves.
 
     Parameters
     ----------
     n_metrics : int, default=50
-        Lists, or queries, that a metric is learned from; at most all. One metric for queries with
+        Number of lists, or queries, with a metric each; at most all. One metric for queries with
         vectors is that of `GMML`.
     t : float, default=0.5
-        Where on the geodesic from the inverse of S to D; see `GMML`.
+        Position on the geodesic from the inverse of S to D; see `GMML`.
     reg : float, default=0.01
         Share of the identity that is added to both scatter matrices, relative to their traces.
     pooling : float, default=0.5
         Share of the scatter of all lists in that of each; 0 as in the paper.
     n_components : int, optional
-        Directions kept of each metric, 0 for all. By default 4 for lists, and all for queries with
-        vectors.
-    n_directions : int, optional
-        Leading directions of the metric of all lists, or queries, in which that of each is made, 0
-        for all; a metric costs their cube. By default 64, and all if `n_components` is 0, or
-        for queries with vectors.
-    kernel : {"rbf", "paper", "distance"}, default="rbf"
-        How a metric counts with distance: ``1 - exp(-d^2/2)``, ``d exp(-d)`` or ``d``.
-    scaling : {"auto", "joined", "rank-gauss", "standard", "l2"} or None, default="auto"
-        What is done to features first: normal scores of their ranks, standard scores, both side by
-        side, or division by their norms as in the paper. "auto" is "joined" for lists, and None for
+        Number of directions kept of each metric, 0 for all. By default 4 for lists, and all for
         queries with vectors.
+    n_directions : int, optional
+        Number of leading directions of the metric of all lists, or queries, in which each metric is
+        made, 0 for all; a metric costs their cube. By default 64, and all if `n_components` is 0,
+        or for queries with vectors.
+    kernel : {"rbf", "paper", "distance"}, default="rbf"
+        Kernel of the distance d under a metric: ``1 - exp(-d^2/2)``, ``d exp(-d)`` or ``d``.
+    scaling : {"auto", "joined", "rank-gauss", "standard", "l2"} or None, default="auto"
+        Feature scaling: normal scores of ranks ("rank-gauss"), standard scores, both side by side
+        ("joined"), or division by the norm as in the paper. "auto" is "joined" for lists, and None
+        for queries with vectors.
     loss : {"logistic", "warp"}, default="logistic"
-        How weights are learned: by the logistic loss of all pairs, weighed by gain, to its minimum,
-        or by the paper's WARP steps, which keep them from falling below 0.
+        How weights are learned: by minimising the logistic loss of all pairs, weighted by gain, or
+        by the paper's WARP steps, which keep them non-negative.
     features : bool, default=True
         Whether the scaled features get weights too, beside the distances. For lists only, and for
         the logistic loss.
     weight_reg : float, default=0.2
         Weight of ``|w|^2 / 2`` in the logistic loss, on columns of variance 1.
     new_query_weights : {"shared", "mean", "nearest", "ones"}, default="shared"
-        What weights a new query gets: those learned over all queries; the mean of those of each;
-        the mean of those of the training queries whose candidates, or vectors, look most alike
-        (then `predict` needs ``qid``); or all the same. "mean" and "nearest" need ``loss="warp"``.
+        Weights of metrics for a new query: those learned over all queries; the mean of those of
+        each; the mean of those of the training queries with the most similar candidates, or vectors
+        (then `predict` needs ``qid``); or equal weights. "mean" and "nearest" need ``loss="warp"``.
     n_neighbors : int, default=10
-        How many training queries "nearest" takes.
+        Number of training queries for "nearest".
     k : int, default=10
-        Where NDCG is cut that chooses anchors and weighs pairs.
+        Cut-off of the NDCG that chooses anchors and weighs pairs.
     margin : float, default=0.1
         The margin of WARP.
     step : float, default=0.5
-        Length of the first WARP step.
+        First learning rate of WARP.
     n_steps : int, default=200
         WARP steps for each query.
     max_iter : int, default=200
-        Steps of L-BFGS at most.
+        Maximum number of L-BFGS steps.
     max_memory : int, default=1024
-        MiB for the distances of training documents; if all do not fit, weights are learned from as
-        many lists as do. The scaling of features is learned from 200,000 rows at most.
+        MiB for the distances of training documents; if not all fit, weights are learned from as
+        many lists as fit. Feature scaling is learned from at most 200,000 rows.
     random_state : int, RandomState or None, default=None
-        Seed of the lists drawn, and of WARP.
+        Seed of the random lists, and of WARP.
 
     Attributes
     ----------
@@ -202,7 +210,7 @@ class LGMML(BaseRanker):
 
     @classmethod
     def paper(cls, n_metrics: int = 500, **changes: Any) -> Self:
-        """The method as published, with what it leaves open settled.
+        """LGMML as in the paper, with defaults for what it leaves open.
 
         Features divided by their norms, full metrics of single lists, ``d exp(-d)`` with distances
         of at most 1 in the list of each metric, and WARP.
@@ -225,27 +233,22 @@ class LGMML(BaseRanker):
     def _fit_metric(self, X: Any, relevance: Relevance, queries: Any) -> LocalMetric:
         self._check_params()
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        kind = self.scaling
-        if kind == "auto":
-            kind = "joined" if relevance.has_candidate_lists else None
-        some = np.random.default_rng(seed).permutation(len(X))[:MOST_SCALED]
-        scaling = FeatureScaling.of(
-            X if some.size == len(X) else X[some], check_scaling(kind)
-        )
+        scaling = self._feature_scaling(X, relevance.has_candidate_lists, seed)
         if relevance.has_candidate_lists:
-            documents, lists = ScaledRows(X, scaling), Lists.of(relevance)
-            local, weights, anchors = self._learn_lists(documents, lists, seed)
+            learned = self._learn_lists(ScaledRows(X, scaling), relevance, seed)
         else:
             Z = scaling.apply(X)
             points = (
                 Z[relevance.query_items] if queries is None else scaling.apply(queries)
             )
-            local, weights, anchors = self._learn_queries(Z, relevance, points, seed)
-        self.anchor_rows_, self.n_metrics_ = local.anchors, len(local.factors)
+            learned = self._learn_queries(Z, relevance, points, seed)
+        weights = learned.weights
+        self.anchor_rows_ = learned.local.anchors
+        self.n_metrics_ = len(learned.local.factors)
         return LocalMetric(
-            local.factors.astype(X.dtype),
+            learned.local.factors.astype(X.dtype),
             weights.metrics.astype(X.dtype),
-            anchors=anchors,
+            anchors=learned.anchors,
             linear=weights.features,
             kernel=self.kernel,
             scaling=scaling,
@@ -254,89 +257,98 @@ class LGMML(BaseRanker):
             parameters={"method": "LGMML", "new_query_weights": self.new_query_weights},
         )
 
-    def _recipe(self, default: int) -> Recipe:
-        r = default if self.n_components is None else int(self.n_components)
-        largest = self.kernel == "paper"
-        directions = self.n_directions
-        if directions is None:
-            directions = LIST_DIRECTIONS if r else 0
-        return Recipe(
-            float(self.t),
-            float(self.reg),
-            float(self.pooling),
-            r,
-            int(self.k),
-            largest,
-            max(r, int(directions)) if directions else 0,
+    def _feature_scaling(self, X: Any, has_lists: bool, seed: int) -> FeatureScaling:
+        kind = self.scaling
+        if kind == "auto":
+            kind = "joined" if has_lists else None
+        if len(X) > MAX_SCALED:
+            X = X[np.random.default_rng(seed).permutation(len(X))[:MAX_SCALED]]
+        return FeatureScaling.of(X, check_scaling(kind))
+
+    def _local_options(self, default_components: int) -> LocalOptions:
+        n_components = self.n_components
+        if n_components is None:
+            n_components = default_components
+        n_directions = self.n_directions
+        if n_directions is None:
+            n_directions = LIST_DIRECTIONS if n_components else 0
+        if n_directions:
+            n_directions = max(int(n_components), int(n_directions))
+        return LocalOptions(
+            t=float(self.t),
+            reg=float(self.reg),
+            pooling=float(self.pooling),
+            n_components=int(n_components),
+            k=int(self.k),
+            largest=self.kernel == "paper",
+            n_directions=n_directions,
         )
 
-    def _learn_lists(self, Z: ScaledRows, lists: Lists, seed: int) -> tuple[Any, ...]:
+    def _learn_lists(self, Z: ScaledRows, relevance: Relevance, seed: int) -> Learned:
+        lists = Lists.of(relevance)
         rng = np.random.default_rng(seed)
         chosen = np.sort(rng.permutation(len(lists))[: self.n_metrics])
-        local = list_metrics(Z, lists, chosen, self._recipe(LIST_COMPONENTS))
+        local = list_metrics(Z, lists, chosen, self._local_options(LIST_COMPONENTS))
         logger.info("%d local metrics of %d lists", len(chosen), len(lists))
         anchors = Z[local.anchors]
         width = len(chosen) + Z.shape[1]
-        known = lists.take(self._fitting(np.diff(lists.indptr), width, rng))
+        known = lists.take(self._lists_in_memory(np.diff(lists.indptr), width, rng))
         documents = Z[known.rows]
         stacked = AnchoredMetrics.of(local.factors, anchors, Z.dtype)
         H = kernel_values(stacked, documents, self.kernel)
-        return local, self._weights(H, known, documents, seed), anchors
+        return Learned(local, self._weights(H, known, documents, seed), anchors)
 
     def _learn_queries(
         self, Z: np.ndarray, relevance: Relevance, points: np.ndarray, seed: int
-    ) -> tuple[Any, ...]:
+    ) -> Learned:
         rng = np.random.default_rng(seed)
-        local = query_metrics(
-            Z,
-            relevance,
-            points,
-            min(self.n_metrics, relevance.n_queries),
-            self._recipe(0),
-            rng,
-        )
+        n_metrics = min(self.n_metrics, relevance.n_queries)
+        options = self._local_options(0)
+        local = query_metrics(Z, relevance, points, n_metrics, options, rng)
         if len(local.factors) == 1:
-            return local, Weights(np.ones((1, 1))), None
+            return Learned(local, Weights(np.ones((1, 1))))
         lists, owner = judged_rows(relevance, rng)
-        H = KERNELS[self.kernel](
-            pair_squares(Z, lists.rows, points, owner, local.factors)
-        )
-        weights = self._weights(H, lists, None, seed)
+        squares = pair_squares(Z, lists.rows, points, owner, local.factors)
+        weights = self._weights(KERNELS[self.kernel](squares), lists, None, seed)
         if weights.reference_profiles is not None:
             profiles = points[owner[lists.indptr[:-1]]]
             weights = weights._replace(reference_profiles=profiles)
-        return local, weights, None
+        return Learned(local, weights)
 
-    def _fitting(
+    def _lists_in_memory(
         self, sizes: np.ndarray, width: int, rng: np.random.Generator
     ) -> np.ndarray:
-        """Numbers of the lists whose distances fit the memory."""
-        most = self.max_memory * 2**20 // (16 * width)
+        """Numbers of random lists whose distances fit the memory."""
+        n_documents = self.max_memory * 2**20 // (16 * width)
         order = rng.permutation(sizes.size)
-        kept = order[: max(1, int(np.searchsorted(np.cumsum(sizes[order]), most)))]
-        if kept.size < sizes.size:
+        n_lists = int(np.searchsorted(np.cumsum(sizes[order]), n_documents))
+        chosen = order[: max(1, n_lists)]
+        if chosen.size < sizes.size:
             logger.info(
-                "weights are learned from %d of %d lists", kept.size, sizes.size
+                "weights are learned from %d of %d lists", chosen.size, sizes.size
             )
-        return np.sort(kept)
+        return np.sort(chosen)
 
     def _weights(
         self, H: np.ndarray, lists: Lists, documents: np.ndarray | None, seed: int
     ) -> Weights:
+        """Weights of metrics, given their kernel values H (n_documents, n_metrics)."""
         if self.new_query_weights == "ones":
             return Weights(np.ones((1, H.shape[1])))
         if self.loss == "logistic":
             return self._logistic(H, lists, documents)
-        descent = Descent(float(self.margin), float(self.step), int(self.n_steps), seed)
+        options = WarpOptions(
+            float(self.margin), float(self.step), int(self.n_steps), seed
+        )
         if self.new_query_weights == "shared":
-            return Weights(shared_warp(H, lists, descent)[None])
-        each = each_warp(H, lists, descent)
+            return Weights(shared_warp(H, lists, options)[None])
+        each = per_list_warp(H, lists, options)
         if self.new_query_weights == "mean":
             return Weights(each.mean(axis=0, keepdims=True))
         if documents is None:
             # Queries with vectors: `_learn_queries` puts these in their place.
             return Weights(each, reference_profiles=np.zeros((len(each), 1)))
-        profiles = [list_profile(documents[lists.part(q)]) for q in range(len(lists))]
+        profiles = [list_profile(documents[lists.rows_of(q)]) for q in range(len(each))]
         return Weights(each, reference_profiles=np.stack(profiles))
 
     def _logistic(
@@ -345,7 +357,6 @@ class LGMML(BaseRanker):
         # A mean taken off a column changes no difference of two scores.
         spread = H.std(axis=0, dtype=np.float64)
         spread[spread == 0] = np.inf
-        m, own = H.shape[1], documents is None
         columns = (H.mean(axis=0) - H) / spread.astype(H.dtype)
         if documents is not None and self.features:
             columns = np.hstack([columns, documents])
@@ -354,10 +365,12 @@ class LGMML(BaseRanker):
             lists,
             weight_reg=float(self.weight_reg),
             k=int(self.k),
-            positive=m if own else 0,
+            non_negative=documents is None,  # they are weights of distances
             max_iter=int(self.max_iter),
         )
-        return Weights((w[:m] / spread)[None], w[m:] if columns.shape[1] > m else None)
+        n_metrics = H.shape[1]
+        features = w[n_metrics:] if len(w) > n_metrics else None
+        return Weights((w[:n_metrics] / spread)[None], features)
 
     # ------------------------------------------------------------------ use
 
@@ -394,7 +407,7 @@ class LGMML(BaseRanker):
         X : array-like of shape (n_items, n_features)
             Items, or candidates.
         k : int, optional
-            Length of the lists; all items by default.
+            Number of items of a list; all by default.
         qid : array-like of shape (n_items,), optional
             The query of each candidate, after learning from candidate lists.
 
@@ -411,7 +424,9 @@ class LGMML(BaseRanker):
                 "rank(X=X, qid=qid)."
             )
         ranking = Ranking.from_groups(-self.predict(X, qid=qid), qid)
-        return ranking if k is None else ranking.top(k)
+        if k is not None:
+            ranking = ranking.top(k)
+        return ranking
 
     def _score_lists(self, X: np.ndarray, lists: np.ndarray) -> np.ndarray:
         return self.metric_.scores(X, lists)
@@ -422,14 +437,8 @@ class LGMML(BaseRanker):
     # ------------------------------------------------------------------ checks
 
     def _check_params(self) -> None:
-        for name in (
-            "n_metrics",
-            "n_neighbors",
-            "k",
-            "n_steps",
-            "max_iter",
-            "max_memory",
-        ):
+        counts = ("n_metrics", "n_neighbors", "k", "n_steps", "max_iter", "max_memory")
+        for name in counts:
             check_scalar(getattr(self, name), name, Integral, min_val=1)
         for name in ("n_components", "n_directions"):
             if getattr(self, name) is not None:
@@ -444,5 +453,6 @@ class LGMML(BaseRanker):
         check_choice(self.new_query_weights, "new_query_weights", NEW_QUERY_WEIGHTS)
         if self.new_query_weights in ("mean", "nearest") and self.loss != "warp":
             raise ValueError(
-                f"new_query_weights={self.new_query_weights!r} needs weights of each query: pass loss='warp' with it."
+                f"new_query_weights={self.new_query_weights!r} needs weights of each query: pass "
+                f"loss='warp' with it."
             )

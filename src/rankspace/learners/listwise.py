@@ -1,9 +1,10 @@
-"""A linear map that pulls queries and their relevant items together, away from all others."""
+"""Listwise metric learning: a linear map near the identity with a softmax loss."""
 
 from __future__ import annotations
 
+import itertools
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -24,94 +25,88 @@ from ..metrics.embedding import (
 from ..relevance.relevance import Relevance
 from ..search.index import Index
 from .base import BaseRanker
-from .hard_negatives import enough_unjudged, mine_hard_negatives
+from .hard_negatives import default_n_negatives, mine_hard_negatives
 from .linear import LinearRanker
 from .solvers.scaling import Scaled, in_blocks, partly_white, scale_data
-from .solvers.smooth.pair_loss import (
-    GAINS,
-    Grouped,
-    Listwise,
-    Minimum,
-    PairLoss,
-    QueryLoss,
-)
+from .solvers.smooth.lbfgs import Minimum
+from .solvers.smooth.pair_loss import GAINS, Grouped, Listwise, PairLoss, QueryLoss
 
 SIDES = {"shared": PairLoss, "query": QueryLoss}
-MOST_QUERIES = 200  # that settle the temperature
-# Pulls times the number of queries. On held-out training queries of SciFact and NFCorpus (48 draws,
-# 100 to 400 to learn from) one pull of 24 to 0.8 gained less, overall or for new documents.
+MAX_TEMPERATURE_QUERIES = 200  # that choose the temperature
+# Default regs times the number of queries. On held-out training queries of SciFact and NFCorpus (48
+# draws, 100 to 400 to learn from) one reg of 24 to 0.8 gained less, overall or for new documents.
 TOTAL_REGS = (80.0, 2.4)
-Key = tuple[str, float]  # a side and a pull
 
 
 class ListwiseMap(LinearRanker):
-    """A map near the identity that makes relevant items likely neighbours of their query.
+    """Listwise metric learning: a linear map near the identity that improves embeddings.
 
     Minimises the divergence of softmax neighbours, ``p(x | q)`` in proportion to
     ``exp(-|L q - L x|^2 / temperature)``, from the relevant items in proportion to their gain,
-    plus ``pull |L - I|^2``, where directions of large spread were made a little shorter before.
-    The loss is smooth: no pairs are sampled, and L-BFGS needs no step size. For embeddings that
-    are good already, few judgments suffice.
+    plus ``reg |L - I|^2``, after partial whitening. The loss is smooth: no pairs are sampled, and
+    L-BFGS needs no learning rate. Few judgments suffice to improve good embeddings.
 
     Parameters
     ----------
     reg : float or sequence of float, optional
-        How strongly L is drawn to the identity: more is safer, less learns more. Of several, the
-        mean of the squared distances (or products) is taken, which often errs less than a pull
-        in between. By default 80 and 2.4 over the number of queries.
+        Regularisation of L towards the identity: more is safer, less learns more. With several, a
+        map is learned for each, and the mean of their squared distances (or products) is used,
+        which often errs less than a single reg in between. By default 80 and 2.4 over the number of
+        queries.
     sides : {"shared", "query", "separate"}, default="shared"
-        Map queries and items alike, or queries only: then items stay as they are, and are ranked by
-        their inner product with the mapped query, which for vectors of unit length is the cosine
-        up to a factor. Or learn both, and take the mean of the squared distance and of minus twice
-        the product: that is a map for each side, and often errs less than either. The last two are
-        for vectors of one length.
+        "shared" maps queries and items by the same map. "query" maps only queries: items stay
+        unchanged and are ranked by their inner product with the mapped query, which for unit-length
+        vectors is the cosine up to a factor. "separate" learns both and takes the mean of the
+        squared distance and of minus twice the product, which is a map for each side and often errs
+        less than either. The last two are for equal-norm vectors.
     whiten : float, default=0.2
-        How far the items are brought to equal spread in all directions before: not at all (0),
-        until they are white (1), or beyond, up to 2. Needs no judgments, so it holds for new items
-        too.
+        Degree of whitening before learning: none (0), full (1), or beyond, up to 2. It needs no
+        judgments, so it holds for new items too.
     temperature : float or sequence of float, optional
-        Of the softmax, in units of the mean squared distance of two items; lower looks more at the
-        nearest items. Of several, the mean of the losses is taken. By default two: the one of
-        least loss before anything is learned, and half of it.
+        Temperature of the softmax, in units of the mean squared distance of two items; a lower one
+        focuses on the nearest items. With several, the mean of the losses is minimised. By default
+        two: the one of lowest loss before learning, and half of it.
     gain : {"exponential", "linear", "binary"}, default="exponential"
-        What a relevant item counts: ``2^grade - 1``, its grade, or 1.
+        Gain of a relevant item: ``2^grade - 1``, its grade, or 1.
     unjudged_weight : float, default=1.0
-        What an item that is relevant to no query counts among possible neighbours, above 0. Below
-        1, a map gains less by drawing all queries to the items that are relevant to some, which
-        harms queries whose relevant items no judgment names.
+        Weight in the softmax of an item that is relevant to no query, above 0 and at most 1. Below
+        1, the map gains less by moving all queries towards items that are relevant to some, which
+        harms queries whose relevant items are unjudged.
     tol : float, default=2e-2
-        Stop when two steps in a row lower the loss by no more than this share of it each.
+        Stop when two steps in a row lower the loss by at most this fraction each.
     max_iter : int, default=100
-        Steps of L-BFGS at most.
+        Maximum number of L-BFGS steps.
     n_negatives : int, optional
-        Of the items that no judgment names so many take part at most: those nearest to a query,
-        in turn for all queries. The others are hardly ever neighbours. By default three for
-        two queries, from 1,000 to 1,500.
+        Maximum number of unjudged items used as hard negatives: those nearest to the queries, one
+        rank of all queries after the other. Others are hardly ever neighbours. By default 1.5 for
+        each query, from 1,000 to 1,500.
     max_items : int, default=20000
-        If there are more items, queries are taken in groups, whose judged and nearest items are so
-        many together. If the items are the queries too, so many of them are drawn at random.
+        With more items, the loss is taken over groups of queries, each with at most this many
+        judged items and hard negatives. If the items are the queries too, this many of them are
+        drawn at random.
     max_memory : int, default=512
         Working memory in MiB.
     random_state : int, RandomState or None, default=None
-        Seed of the items that are kept.
+        Seed of the random items.
 
     Attributes
     ----------
     metric_ : LinearMetric, BilinearMetric or AsymmetricMetric
-        The learned map of both sides, of the queries only, or of each.
+        The learned map of both sides, of the queries only, or of each side.
     components_ : ndarray of shape (n_features, n_features)
         L, if it maps both sides.
     parts_ : dict of str to metric
-        What the metric is made of: "shared" and "query", if ``sides="separate"``; "weakest", what the
-        weakest of several pulls learned; and of both, "weakest shared" and "weakest query".
+        Metrics that the metric is made of: "shared" and "query", if ``sides="separate"``;
+        "weakest", that of the weakest of several regs; and of both, "weakest shared" and "weakest
+        query".
     regs_ : list of float
-        The pulls, strongest first.
+        The regs used, strongest first.
     loss_ : float
-        The loss at the end, summed over all maps that were learned.
+        The final loss, summed over all maps that were learned.
     n_iter_ : int
-        Steps of all.
+        Number of steps of all maps.
     temperatures_ : list of float
-        The temperatures used; with "separate" those of the map of both sides.
+        The temperatures used; with "separate" those of the shared map.
     history_ : list of float
         The loss after each step, one map after another.
 
@@ -171,128 +166,115 @@ class ListwiseMap(LinearRanker):
     ) -> EmbeddingMetric:
         self._check_params()
         if queries is None:
-            X, relevance = self._fewer_rows(X, relevance)
-        by_default = np.divide(TOTAL_REGS, relevance.n_queries)
-        self.regs_ = np.unique(by_default if self.reg is None else self.reg)[
-            ::-1
-        ].tolist()
+            X, relevance = self._subsample_rows(X, relevance)
+        self.regs_ = self._regs(relevance.n_queries)
         data = scale_data(X, relevance, queries)
-        white = partly_white(data.X, self.whiten)
+        whitening = partly_white(data.X, self.whiten)
         data = data._replace(
-            X=in_blocks(data.X, white),
-            Q=in_blocks(data.Q, white),
-            mean=(white @ (data.mean / data.scale)).astype(X.dtype),
+            X=in_blocks(data.X, whitening),
+            Q=in_blocks(data.Q, whitening),
+            mean=(whitening @ (data.mean / data.scale)).astype(X.dtype),
         )
         sides = tuple(SIDES) if self.sides == "separate" else (self.sides,)
-        problems = {
-            side: self._problem(side, data, relevance, X, queries) for side in sides
-        }
-        self.temperatures_ = problems[sides[0]].temperatures
-        minima = self._minima(problems)
-        maps = {
-            key: _unwhitened(key[0], found.components, white)
-            for key, found in minima.items()
-        }
-        self.parts_ = {
-            name: _mean({key: maps[key] for key in keys}, X.dtype)
-            for name, keys in self._parts(list(maps)).items()
-        }
-        return _mean(maps, X.dtype)
+        problems = []
+        for side in sides:
+            groups = self._query_groups(side, relevance, X, queries)
+            problems.append(self._problem(side, data, relevance, groups))
+        self.temperatures_ = problems[0].temperatures
+        maps = self._minimise(problems, whitening)
+        parts = self._parts(maps)
+        self.parts_ = {name: _mean_metric(parts[name], X.dtype) for name in parts}
+        return _mean_metric(maps, X.dtype)
 
-    def _parts(self, keys: list[Key]) -> dict[str, list[Key]]:
-        """The maps of each part by name."""
-        sides = list(SIDES) if self.sides == "separate" else []
-        weakest = [key for key in keys if key[1] == self.regs_[-1]]
-        parts = {side: [key for key in keys if key[0] == side] for side in sides}
-        if len(weakest) < len(keys):
+    def _regs(self, n_queries: int) -> list[float]:
+        """The given regs, or the defaults for a number of queries, strongest first."""
+        if self.reg is None:
+            return [total / n_queries for total in TOTAL_REGS]
+        return np.unique(self.reg)[::-1].tolist()
+
+    def _parts(self, maps: list[_Map]) -> dict[str, list[_Map]]:
+        """The maps of each part of the metric, by name."""
+        parts: dict[str, list[_Map]] = {}
+        if self.sides == "separate":
+            parts |= _by_side(maps, "")
+        if len(self.regs_) > 1:
+            weakest = [map_ for map_ in maps if map_.reg == self.regs_[-1]]
             parts["weakest"] = weakest
-            parts |= {
-                f"weakest {side}": [key for key in weakest if key[0] == side]
-                for side in sides
-            }
+            if self.sides == "separate":
+                parts |= _by_side(weakest, "weakest ")
         return parts
 
     def _problem(
-        self,
-        side: str,
-        data: Scaled,
-        relevance: Relevance,
-        X: np.ndarray,
-        queries: np.ndarray | None,
+        self, side: str, data: Scaled, relevance: Relevance, groups: list[_Group]
     ) -> _Problem:
-        """What is to be minimised for a side."""
-        groups = self._groups(side, relevance, X, queries)
-        losses = [self._loss(side, data, relevance, *group) for group in groups]
+        """The loss of a map of a side."""
+        losses = [self._loss(side, data, relevance, group) for group in groups]
         temperatures = self._temperatures(losses[0])
-        weights = self._log_weights(relevance)
-        rows = [
-            Listwise(
-                loss.relevance,
-                temperatures,
-                self.gain,
-                weights if weights is None or items is None else weights[items],
+        log_weights = self._log_weights(relevance)
+        row_losses = []
+        for loss, group in zip(losses, groups, strict=True):
+            weights = log_weights
+            if weights is not None and group.items is not None:
+                weights = weights[group.items]
+            row_losses.append(
+                Listwise(loss.relevance, temperatures, self.gain, weights)
             )
-            for loss, (_, items) in zip(losses, groups, strict=True)
-        ]
-        return _Problem(Grouped(losses), rows, X.shape[1], temperatures)
+        return _Problem(side, losses, row_losses)
 
-    def _minima(self, problems: dict[str, _Problem]) -> dict[Key, Minimum]:
-        """What each pull finds for each side; side by side, unless each can use all cores."""
-        keys = [(side, reg) for reg in reversed(self.regs_) for side in problems]
+    def _minimise(self, problems: list[_Problem], whitening: np.ndarray) -> list[_Map]:
+        """A map for each side and reg, for vectors that are not whitened."""
+        tasks = list(itertools.product(reversed(self.regs_), problems))
 
-        def work(key: Key) -> Minimum:
-            problem = problems[key[0]]
-            return problem.loss.minimise(
-                problem.rows,
-                np.eye(problem.n_features),
-                tol=self.tol,
-                floor=0.0,
-                max_iter=self.max_iter,
-                reg=key[1],
-            )
+        def work(task: tuple[float, _Problem]) -> Minimum:
+            reg, problem = task
+            return problem.minimise(reg, self.tol, self.max_iter)
 
-        blocks = min(
-            len(part.blocks)
-            for problem in problems.values()
-            for part in problem.loss.losses
-        )
-        in_turn = (
-            blocks >= n_threads() >= len(keys)
-        )  # blocks end together, searches do not
-        done = map(work, keys) if in_turn else thread_map(work, keys, depth=len(keys))
-        minima = dict(zip(keys, done, strict=True))
-        if not all(found.converged for found in minima.values()):
+        # Blocks of one loss end together, searches do not: if blocks keep all threads busy, take
+        # one search after the other.
+        n_blocks = min(problem.n_blocks for problem in problems)
+        if n_blocks >= n_threads() >= len(tasks):
+            minima = list(map(work, tasks))
+        else:
+            minima = list(thread_map(work, tasks, depth=len(tasks)))
+        self._record(minima)
+        maps = []
+        for (reg, problem), minimum in zip(tasks, minima, strict=True):
+            L = minimum.parameters
+            if problem.side == "query":
+                L = whitening @ L
+            maps.append(_Map(problem.side, reg, L @ whitening))
+        return maps
+
+    def _record(self, minima: list[Minimum]) -> None:
+        if not all(minimum.converged for minimum in minima):
             warnings.warn(
                 f"ListwiseMap stopped after {self.max_iter} steps while its loss still fell by "
                 f"more than tol={self.tol} of itself. Raise max_iter, tol or reg.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
-        self.loss_ = sum(found.loss for found in minima.values())
-        self.history_ = [loss for found in minima.values() for loss in found.losses]
+        self.loss_ = sum(minimum.loss for minimum in minima)
+        histories = [minimum.losses for minimum in minima]
+        self.history_ = list(itertools.chain.from_iterable(histories))
         self.n_iter_ = len(self.history_)
-        return minima
 
     def _loss(
-        self,
-        side: str,
-        data: Scaled,
-        relevance: Relevance,
-        queries: np.ndarray,
-        items: np.ndarray | None,
+        self, side: str, data: Scaled, relevance: Relevance, group: _Group
     ) -> PairLoss:
-        """The loss of some queries, over some or all of the items."""
-        part, Q = relevance.take_queries(queries), data.Q[queries]
-        if (
-            side == "query"
-        ):  # a product with the queries, so these count from where zero is
+        """The loss of a group of queries over its items."""
+        X = data.X
+        Q = data.Q[group.queries]
+        relevance = relevance.take_queries(group.queries)
+        if side == "query":
+            # Inner products depend on the origin, so the centring of the queries is undone.
             Q = Q + data.mean
-        if items is None:
-            return SIDES[side](data.X, Q, part, self.max_memory)
-        return SIDES[side](data.X[items], Q, part._take_items(items), self.max_memory)
+        if group.items is not None:
+            X = X[group.items]
+            relevance = relevance._take_items(group.items)
+        return SIDES[side](X, Q, relevance, self.max_memory)
 
     def _log_weights(self, relevance: Relevance) -> np.ndarray | None:
-        """What each item counts, if not all count alike."""
+        """Log of the weight of each item, None if all weigh the same."""
         if self.unjudged_weight == 1:
             return None
         weights = np.full(relevance.n_items, np.log(self.unjudged_weight))
@@ -300,67 +282,75 @@ class ListwiseMap(LinearRanker):
         return weights
 
     def _temperatures(self, loss: PairLoss) -> list[float]:
-        """Those given, or the one of least loss before learning, and half of it."""
+        """The given temperatures, or the one of lowest loss before learning, and half of it."""
         if self.temperature is not None:
             return np.atleast_1d(self.temperature).tolist()
-        few = loss.thinned(
-            min(MOST_QUERIES, max(1, self.max_memory * 2**15 // len(loss.X)))
-        )
-        everyone = np.arange(few.relevance.n_queries)
-        distances, states = few.unmapped(everyone), few.states(everyone)
+        n_in_memory = max(1, self.max_memory * 2**15 // len(loss.X))
+        loss = loss.subsample(min(MAX_TEMPERATURE_QUERIES, n_in_memory))
+        queries = np.arange(loss.relevance.n_queries)
+        distances = loss.unmapped(queries)
+        states = loss.states(queries)
 
         def value(log_temperature: float) -> float:
-            rows = Listwise(few.relevance, [float(np.exp(log_temperature))], self.gain)
-            return float(few.weights @ rows(distances, states, everyone)[0])
+            temperatures = [float(np.exp(log_temperature))]
+            row_loss = Listwise(loss.relevance, temperatures, self.gain)
+            return float(loss.weights @ row_loss(distances, states, queries)[0])
 
-        found = minimize_scalar(
-            value, bounds=(np.log(1e-4), np.log(10.0)), options={"xatol": 0.05}
-        )
-        best = float(np.exp(found.x))
+        bounds = (np.log(1e-4), np.log(10.0))
+        minimum = minimize_scalar(value, bounds=bounds, options={"xatol": 0.05})
+        best = float(np.exp(minimum.x))
         return [best, best / 2.0]
 
-    def _fewer_rows(
+    def _subsample_rows(
         self, X: np.ndarray, relevance: Relevance
     ) -> tuple[np.ndarray, Relevance]:
-        """At most ``max_items`` rows, which are the queries too."""
+        """At most ``max_items`` random rows, which are the queries too."""
         if len(X) <= self.max_items:
             return X, relevance
         order = check_random_state(self.random_state).permutation(len(X))
         rows = np.sort(order[: self.max_items])
-        part = relevance[rows]
-        return X[rows], part.take_queries(part.trainable)
+        relevance = relevance[rows]
+        return X[rows], relevance.take_queries(relevance.trainable)
 
-    def _groups(
+    def _query_groups(
         self, side: str, relevance: Relevance, X: np.ndarray, queries: np.ndarray | None
-    ) -> list[tuple[np.ndarray, np.ndarray | None]]:
-        """Queries in order, cut where their judgments would fill half of the items; and the items.
+    ) -> list[_Group]:
+        """Groups of queries in order, whose judged items fill at most about half of ``max_items``.
 
-        All judged items of a group take part, and of the others those nearest to its queries.
+        The items of a group are its judged items and hard negatives of its queries.
         """
         numbers = np.arange(relevance.n_queries)
         if queries is None or (relevance.query_items >= 0).any():
-            return [(numbers, None)]
+            return [_Group(numbers, None)]
         group_of = np.zeros_like(numbers)
         if relevance.n_items > self.max_items:
             sizes = np.diff(relevance.indptr)[relevance.rows]
             group_of = (np.cumsum(sizes) - sizes) // max(1, self.max_items // 2)
-        enough = self.n_negatives
-        enough = enough_unjudged(numbers.size) if enough is None else enough
-        unmapped = np.eye(X.shape[1], dtype=X.dtype)
-        index = Index(
-            X, BilinearMetric(unmapped, unmapped) if side == "query" else None
-        )
-        groups: list[tuple[np.ndarray, np.ndarray | None]] = []
+        metric = None
+        if side == "query":
+            identity = np.eye(X.shape[1], dtype=X.dtype)
+            metric = BilinearMetric(identity, identity)
+        index = Index(X, metric)
+        groups = []
         for group in np.unique(group_of):
             members = numbers[group_of == group]
             judged = np.unique(relevance.take_queries(members).items)
-            most = min(enough, max(0, self.max_items - judged.size))
-            if judged.size + most >= relevance.n_items:
-                groups.append((members, None))
-                continue
-            others = mine_hard_negatives(index, queries[members], judged, most)
-            groups.append((members, np.sort(np.concatenate((judged, others)))))
+            items = self._group_items(index, queries[members], judged, numbers.size)
+            groups.append(_Group(members, items))
         return groups
+
+    def _group_items(
+        self, index: Index, queries: np.ndarray, judged: np.ndarray, n_queries: int
+    ) -> np.ndarray | None:
+        """Judged items and hard negatives of a group of queries; None for all items."""
+        n_negatives = self.n_negatives
+        if n_negatives is None:
+            n_negatives = default_n_negatives(n_queries)
+        n_negatives = min(n_negatives, max(0, self.max_items - judged.size))
+        if judged.size + n_negatives >= len(index):
+            return None
+        negatives = mine_hard_negatives(index, queries, judged, n_negatives)
+        return np.sort(np.concatenate((judged, negatives)))
 
     def _check_params(self) -> None:
         check_choice(self.sides, "sides", (*SIDES, "separate"))
@@ -411,49 +401,82 @@ for _name in (
     setattr(ListwiseMap, _name, _method)
 
 
-class _Problem(NamedTuple):
-    """A loss over all groups of queries, and what makes it of distances."""
+class _Group(NamedTuple):
+    """Numbers of some queries, and of the items of their loss; None for all items."""
 
-    loss: Grouped
-    rows: list[Listwise]
-    n_features: int
-    temperatures: list[float]
+    queries: np.ndarray
+    items: np.ndarray | None
 
 
-def _unwhitened(side: str, L: np.ndarray, white: np.ndarray) -> np.ndarray:
-    """A map of white vectors, as one of vectors as they are."""
-    return L @ white if side == "shared" else white @ L @ white
+class _Map(NamedTuple):
+    """A learned map, its side and its reg."""
+
+    side: str
+    reg: float
+    L: np.ndarray
 
 
-def _mean(maps: Mapping[Key, np.ndarray], dtype: Any) -> EmbeddingMetric:
-    """The mean of what maps of one side or two say, each learned with some pulls.
+class _Problem:
+    """The listwise loss of a map of one side, over all groups of queries."""
 
-    With L and M, ``|L q - L x|^2 - 2 (M q)'x`` is ``|A q - L x|^2`` but for what no item changes,
-    where ``A = L + inv(L)' M``.
-    """
-    both = [L for (side, _), L in maps.items() if side == "shared"]
-    query = [M for (side, _), M in maps.items() if side == "query"]
-    pulls = sorted({reg for _, reg in maps}, reverse=True)
-    parameters = {
-        "method": "ListwiseMap",
-        "sides": "separate" if both and query else "shared" if both else "query",
-        "reg": pulls if len(pulls) > 1 else pulls[0],
-    }
-    if not both:
-        left = np.mean(query, axis=0).astype(dtype)
-        return BilinearMetric(
-            left, np.eye(len(left), dtype=dtype), parameters=parameters
+    def __init__(
+        self, side: str, losses: list[PairLoss], row_losses: list[Listwise]
+    ) -> None:
+        self.side = side
+        self.losses = losses
+        self.row_losses = row_losses
+        self.temperatures = row_losses[0].temperatures
+        self.n_blocks = min(len(loss.blocks) for loss in losses)
+
+    def minimise(self, reg: float, tol: float, max_iter: int) -> Minimum:
+        """Minimise the loss plus ``reg |L - I|^2``."""
+        return Grouped(self.losses).minimise(
+            self.row_losses,
+            np.eye(self.losses[0].X.shape[1]),
+            tol=tol,
+            floor=0.0,
+            max_iter=max_iter,
+            reg=reg,
         )
-    right = _root_mean_square(both)
+
+
+def _by_side(maps: list[_Map], prefix: str) -> dict[str, list[_Map]]:
+    """Maps by side, under the name of the side after a prefix."""
+    return {
+        prefix + side: [map_ for map_ in maps if map_.side == side] for side in SIDES
+    }
+
+
+def _mean_metric(maps: list[_Map], dtype: Any) -> EmbeddingMetric:
+    """The metric of the mean squared distance (or minus twice the product) of several maps.
+
+    With L and M, ``|L q - L x|^2 - 2 (M q)'x`` is ``|A q - L x|^2`` up to terms without x, where
+    ``A = L + inv(L)' M``.
+    """
+    shared = [map_.L for map_ in maps if map_.side == "shared"]
+    query = [map_.L for map_ in maps if map_.side == "query"]
+    regs = sorted({map_.reg for map_ in maps}, reverse=True)
+    parameters: dict[str, Any] = {"method": "ListwiseMap", "sides": "separate"}
+    parameters["reg"] = regs if len(regs) > 1 else regs[0]
+    if not shared:
+        query_map = np.mean(query, axis=0).astype(dtype)
+        identity = np.eye(len(query_map), dtype=dtype)
+        parameters["sides"] = "query"
+        return BilinearMetric(query_map, identity, parameters=parameters)
+    item_map = _root_mean_square(shared)
     if not query:
-        return LinearMetric(right.astype(dtype), parameters=parameters)
-    left = right + np.linalg.solve(right.T, np.mean(query, axis=0))
-    left, right = ((map_ / np.sqrt(2)).astype(dtype) for map_ in (left, right))
-    return AsymmetricMetric(left, right, parameters=parameters)
+        parameters["sides"] = "shared"
+        return LinearMetric(item_map.astype(dtype), parameters=parameters)
+    query_map = item_map + np.linalg.solve(item_map.T, np.mean(query, axis=0))
+    return AsymmetricMetric(
+        (query_map / np.sqrt(2)).astype(dtype),
+        (item_map / np.sqrt(2)).astype(dtype),
+        parameters=parameters,
+    )
 
 
 def _root_mean_square(maps: Sequence[np.ndarray]) -> np.ndarray:
-    """A map whose squared distances are the mean of those of several."""
+    """A map whose squared distances are the mean of those of several maps."""
     if len(maps) == 1:
         return maps[0]
     squares, directions = np.linalg.eigh(np.mean([L.T @ L for L in maps], axis=0))

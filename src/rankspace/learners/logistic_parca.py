@@ -1,4 +1,4 @@
-"""Logistic PARCA: ranking components that divide the features into clusters."""
+"""Logistic PARCA: ranking components that cluster the features."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from .._engine.checks import check_choice
 from ..metrics.embedding import LinearMetric
 from ..relevance.relevance import Relevance
 from .base import logger
-from .parca import TRIAL_STEPS, ComponentLearner
-from .solvers.smooth.components import MapLoss, multi_start
+from .parca import MAX_TRIAL_STEPS, ComponentLearner
+from .solvers.smooth.components import MapLoss
+from .solvers.smooth.cross_validation import CrossValidated
 from .solvers.smooth.logistic import LogisticLoss, memberships
-from .solvers.smooth.validation import Trial, folds
 
 BETAS = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 
 
 class LogisticPARCA(ComponentLearner):
-    """PARCA with weights from 0 to 1 and an entropy that divides the features among components.
+    """PARCA with weights from 0 to 1 and an entropy penalty that clusters the features.
 
     Minimises ``log F`` as `PARCA` does, with ``A = h(B)``, h the logistic function, plus ``beta``
     times the mean entropy of the memberships ``p_kd = A_kd / sum over l of A_ld`` of the features.
@@ -35,17 +35,18 @@ class LogisticPARCA(ComponentLearner):
     n_components : int, default=2
         Number of components, and of clusters of features, K.
     beta : float or "auto", default="auto"
-        Weight of the entropy, which is 1 if every feature is in all components alike. "auto" tries
-        0 to 3 on held-out queries and takes the largest whose ranking error is within one standard
-        error of the least.
+        Weight of the entropy, which is 1 if every feature belongs equally to all components. "auto"
+        tries 0 to 3 and takes the largest whose cross-validated ranking error is within one
+        standard error of the lowest.
     n_starts : int, default=3
-        Random starts, of which the best is kept.
+        Number of random starts, of which the best is kept.
     solver : {"auto", "lbfgs", "minibatch"}, default="auto"
         As for `PARCA`.
     tol : float, default=1e-6
-        L-BFGS stops when a step lowers the loss by less than this, relative to it if it is above 1.
+        L-BFGS stops when two steps in a row lower the loss by less than this, relative to the loss
+        if that is above 1.
     max_iter : int, default=500
-        Steps at most.
+        Maximum number of steps.
     batch_size : int, default=512
         Queries of a stochastic step.
     random_state : int, RandomState or None, default=None
@@ -56,24 +57,24 @@ class LogisticPARCA(ComponentLearner):
     metric_ : LinearMetric
         The learned metric.
     components_ : ndarray of shape (n_components, n_features)
-        ``h(B) / scale_``, the map on the data as given.
+        ``h(B) / scale_``, the map for unscaled data.
     membership_ : ndarray of shape (n_components, n_features)
-        The shares p_kd; columns sum to 1.
+        The memberships p_kd; columns sum to 1.
     cluster_of_feature_ : ndarray of shape (n_features,)
-        The component with the largest share in each feature.
+        The component of the largest membership of each feature.
     importance_ : ndarray of shape (n_components, n_features)
-        Mean squared distance of two items along each component that a feature makes alone.
+        Mean squared distance of two items along each component due to each feature alone.
     beta_ : float
         The beta used.
-    path_ : list of Trial
-        For ``beta="auto"`` each beta tried, with the mean ranking error of held-out queries and its
-        standard error.
+    path_ : list of CrossValidated
+        For ``beta="auto"`` each ``setting`` tried, with the mean ranking ``error`` of held-out
+        queries and its ``standard_error``.
     loss_, history_, n_iter_, start_
         As for `PARCA`.
     scale_ : float
         Root mean squared distance of an item from the mean of all, which the data are divided by.
-        A is bounded, so the scale of the data matters; on rows of unit length, nearly orthogonal to
-        each other as texts are, this is nothing.
+        A is bounded, so the scale of the data matters. It is about 1 for unit-length rows that are
+        nearly orthogonal to each other, as texts are.
 
     Notes
     -----
@@ -120,68 +121,58 @@ class LogisticPARCA(ComponentLearner):
 
     def _fit_metric(self, X: Any, relevance: Relevance, queries: Any) -> LinearMetric:
         self._check_params(X.shape[1])
-        self.beta_, self.path_ = self._choose_beta(X, relevance, queries)
-        loss, scale = self._problem(X, relevance, queries)
-        penalised = LogisticLoss(loss, self.beta_)
-        start, found = multi_start(
-            self._starts(loss),
-            lambda start, max_iter: self._descend(
-                penalised, start, relevance.n_queries, max_iter
-            ),
-            self.max_iter,
-        )
-        self._record(start, found, scale, relevance.n_queries)
-        B = found.parameters
+        self.beta_ = self._choose_beta(X, relevance, queries)
+        loss, self.scale_ = self._scaled_loss(X, relevance, queries)
+        penalized = LogisticLoss(loss, self.beta_)
+        starts = self._starts(loss)
+        B = self._multi_start(penalized, starts, relevance.n_queries).parameters
         self.membership_ = memberships(B).astype(X.dtype)
         self.cluster_of_feature_ = np.argmax(B, axis=0)
-        components = (expit(B) / scale).astype(X.dtype)
+        components = (expit(B) / self.scale_).astype(X.dtype)
         self.importance_ = 2 * components**2 * _variances(X).astype(X.dtype)
-        return LinearMetric(
-            components, parameters={"method": "LogisticPARCA", "beta": self.beta_}
-        )
+        parameters = {"method": "LogisticPARCA", "beta": self.beta_}
+        return LinearMetric(components, parameters=parameters)
 
     def _starts(self, loss: MapLoss) -> dict[str, np.ndarray]:
         random = np.random.default_rng(self._seed)
         shape = (self.n_components, loss.points.matrix.shape[1])
         return {f"random {i}": random.normal(size=shape) for i in range(self.n_starts)}
 
-    def _choose_beta(
-        self, X: Any, relevance: Relevance, queries: Any
-    ) -> tuple[float, list[Trial]]:
-        """The beta given, or the largest that ranks held-out queries about as well as the best."""
+    def _choose_beta(self, X: Any, relevance: Relevance, queries: Any) -> float:
+        """The given beta, or the largest whose cross-validated error is about the lowest."""
+        self.path_: list[CrossValidated] = []
         if not isinstance(self.beta, str):
-            return float(self.beta), []
-        splits = folds(X, relevance, queries, self._seed)
-        if not splits:
+            return float(self.beta)
+        folds = self._folds(X, relevance, queries)
+        if not folds:
             logger.warning("beta=0: too few queries to hold any out.")
-            return 0.0, []
-        path = [*map(self._trials(splits, self._try_beta), BETAS)]
-        best = min(path, key=lambda trial: trial.error)
-        good = [t.setting for t in path if t.error <= best.error + best.standard_error]
-        return max(good), path
+            return 0.0
+        self.path_ = [self._cross_validate(beta, folds) for beta in BETAS]
+        best = min(self.path_, key=lambda result: result.error)
+        limit = best.error + best.standard_error
+        return max(result.setting for result in self.path_ if result.error <= limit)
 
-    def _try_beta(self, loss: MapLoss, beta: float) -> np.ndarray:
-        start, n = self._starts(loss)["random 0"], loss.relevance.n_queries
-        max_iter = min(TRIAL_STEPS, self.max_iter)
-        return expit(
-            self._descend(LogisticLoss(loss, beta), start, n, max_iter).parameters
-        )
+    def _trial_components(self, loss: MapLoss, setting: float) -> np.ndarray:
+        penalized = LogisticLoss(loss, setting)
+        start = self._starts(loss)["random 0"]
+        max_iter = min(MAX_TRIAL_STEPS, self.max_iter)
+        n_queries = loss.relevance.n_queries
+        return expit(self._minimize(penalized, start, n_queries, max_iter).parameters)
 
     def topics(self, feature_names: Any = None, n: int = 10) -> list[list[str]]:
-        """The features of each cluster, those first that make the largest distances.
+        """The features of each cluster, the most important first.
 
         Parameters
         ----------
         feature_names : array-like of shape (n_features,), optional
-            Names of the features; by default those of the dataframe it was fitted on, or their
-            numbers.
+            Names of the features; by default those of the training dataframe, or their numbers.
         n : int, default=10
-            Features of a cluster at most.
+            Maximum number of features of a cluster.
 
         Returns
         -------
         list of list of str
-            One list for each component; a component without features of its own has none.
+            One list for each component, empty for a cluster without features.
         """
         check_is_fitted(self)
         d = self.components_.shape[1]
@@ -194,10 +185,9 @@ class LogisticPARCA(ComponentLearner):
             )
         topics = []
         for component, importance in enumerate(self.importance_):
-            own = np.flatnonzero(self.cluster_of_feature_ == component)
-            topics.append(
-                names[own[np.argsort(-importance[own], kind="stable")[:n]]].tolist()
-            )
+            cluster = np.flatnonzero(self.cluster_of_feature_ == component)
+            order = np.argsort(-importance[cluster], kind="stable")[:n]
+            topics.append(names[cluster[order]].tolist())
         return topics
 
     def _check_params(self, n_features: int) -> None:
@@ -210,6 +200,7 @@ class LogisticPARCA(ComponentLearner):
 
 
 def _variances(X: Any) -> np.ndarray:
+    """Variances of the features of dense or sparse rows."""
     if not scipy.sparse.issparse(X):
         return X.var(axis=0, dtype=np.float64)
     mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any
 
@@ -14,35 +13,40 @@ from sklearn.utils import check_random_state, check_scalar
 from .._engine.checks import check_choice
 from ..metrics.embedding import LinearMetric
 from ..relevance.relevance import Relevance
-from ..relevance.splits import Split
+from ..relevance.splits import Split, cross_validation_splits
 from .base import logger
 from .linear import LinearRanker
 from .solvers.points import Scaling, scaled_points
 from .solvers.smooth.components import (
-    Descent,
     Loss,
     MapLoss,
-    RidgedLoss,
-    descend,
+    RegularizedLoss,
     multi_start,
     start_of,
 )
-from .solvers.smooth.minibatch import descend_in_batches, some_queries
-from .solvers.smooth.validation import Trial, folds, try_setting
+from .solvers.smooth.cross_validation import CrossValidated, ranking_errors
+from .solvers.smooth.lbfgs import Minimum, minimize_lbfgs
+from .solvers.smooth.minibatch import minimize_adam, sample_queries
 from .solvers.warp.starts import given_start
 
 STARTS = ("lda", "pca", "random")
 SOLVERS = ("auto", "lbfgs", "minibatch")
-MOST_FOR_ALL_PAIRS = 20_000
-RIDGES = (0.1, 0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001, 0.00003, 0.00001)
-USUAL_RIDGE = 0.003
-WORSE_IN_A_ROW = 2  # ridges after which the search for the best one ends
-TRIAL_STEPS = 100
-FLAT = -1e-3  # the loss of a map to zero is 0
+MAX_FULL_BATCH = 20_000  # queries, beyond which "auto" takes batches
+LBFGS_MEMORY = 20
+REGS = (0.1, 0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001, 0.00003, 0.00001)
+DEFAULT_REG = 0.003
+PATIENCE = 2  # worse regs in a row that end the search for the best one
+MAX_TRIAL_STEPS = 100  # of a setting that is cross-validated
+ZERO_LOSS = -1e-3  # losses above this are no better than that of the zero map, 0
+
+
+_Fold = tuple[
+    Split, MapLoss, float
+]  # a split, the loss of its scaled data, their scale
 
 
 class ComponentLearner(LinearRanker):
-    """What PARCA and its logistic form share: solvers, trials on held-out queries, the record."""
+    """Base class of PARCA and LogisticPARCA: solvers and cross-validation of a setting."""
 
     _accepts_sparse = "csr"
     _unit = 1.0  # of the scaled data, in root mean squared distances of two items
@@ -54,7 +58,7 @@ class ComponentLearner(LinearRanker):
     batch_size: int
     random_state: Any
 
-    def _problem(
+    def _scaled_loss(
         self, X: Any, relevance: Relevance, queries: Any
     ) -> tuple[MapLoss, float]:
         """The loss of scaled data, and their scale."""
@@ -63,64 +67,74 @@ class ComponentLearner(LinearRanker):
         points = scaled_points(X, relevance, queries, scaling)
         return MapLoss(points, relevance), scaling.scale
 
-    def _in_batches(self, n_queries: int) -> bool:
-        """Whether steps take some of the queries only."""
-        return self.solver == "minibatch" or (
-            self.solver == "auto" and n_queries > MOST_FOR_ALL_PAIRS
-        )
+    def _uses_batches(self, n_queries: int) -> bool:
+        if self.solver == "auto":
+            return n_queries > MAX_FULL_BATCH
+        return self.solver == "minibatch"
 
-    def _descend(
+    def _minimize(
         self, loss: Loss, start: np.ndarray, n_queries: int, max_iter: int
-    ) -> Descent:
-        if not self._in_batches(n_queries):
-            return descend(loss, start, tol=self.tol, max_iter=max_iter)
-        return descend_in_batches(
-            loss,
+    ) -> Minimum:
+        if self._uses_batches(n_queries):
+            return minimize_adam(
+                loss,
+                start,
+                n_queries,
+                batch_size=self.batch_size,
+                max_iter=max_iter,
+                seed=self._seed,
+            )
+        return minimize_lbfgs(
+            loss.value_and_gradient,
             start,
-            n_queries,
-            batch_size=self.batch_size,
+            tol=self.tol,
             max_iter=max_iter,
-            seed=self._seed,
+            memory=LBFGS_MEMORY,
         )
 
-    def _trials(
-        self, splits: list[Split], learn: Callable[[MapLoss, float], np.ndarray]
-    ) -> Callable[[float], Trial]:
-        """A function that tries a setting, given how components of scaled data are learned."""
-        problems = [
-            self._problem(split.X, split.relevance, split.queries) for split in splits
-        ]
+    def _multi_start(
+        self, loss: Loss, starts: dict[str, np.ndarray], n_queries: int
+    ) -> Minimum:
+        """Minimise from several starts, and record how it went."""
 
-        def on_split(number: int, setting: float) -> np.ndarray:
-            loss, scale = problems[number]
-            return learn(loss, setting) / scale
+        def run(start: np.ndarray, max_iter: int) -> Minimum:
+            return self._minimize(loss, start, n_queries, max_iter)
 
-        def trial(setting: float) -> Trial:
-            found = try_setting(setting, splits, on_split)
-            logger.info(
-                "%s: ranking error %.4f at %g",
-                type(self).__name__,
-                found.error,
-                setting,
-            )
-            return found
-
-        return trial
-
-    def _record(self, start: str, found: Descent, scale: float, n_queries: int) -> None:
-        if not found.converged and not self._in_batches(n_queries):
+        self.start_, minimum = multi_start(starts, run, self.max_iter)
+        self.loss_ = minimum.loss
+        self.history_ = minimum.losses
+        self.n_iter_ = minimum.n_steps
+        if not minimum.converged and not self._uses_batches(n_queries):
             warnings.warn(
                 f"{type(self).__name__} stopped after {self.max_iter} steps while its loss still "
                 f"fell by more than tol={self.tol}. Raise max_iter or tol.",
                 ConvergenceWarning,
                 stacklevel=4,
             )
-        self.start_, self.scale_ = start, scale
-        self.loss_, self.history_, self.n_iter_ = (
-            found.loss,
-            found.losses,
-            found.n_steps,
-        )
+        return minimum
+
+    def _folds(self, X: Any, relevance: Relevance, queries: Any) -> list[_Fold]:
+        """Folds for cross-validation with their losses; none if there are too few queries."""
+        folds = []
+        for split in cross_validation_splits(X, relevance, queries, self._seed):
+            problem = self._scaled_loss(split.X, split.relevance, split.queries)
+            folds.append((split, *problem))
+        return folds
+
+    def _cross_validate(self, setting: float, folds: list[_Fold]) -> CrossValidated:
+        """Cross-validated ranking error of a setting."""
+        errors = []
+        for split, loss, scale in folds:
+            components = self._trial_components(loss, setting) / scale
+            errors.append(ranking_errors(split, components))
+        result = CrossValidated.from_errors(setting, errors)
+        name = type(self).__name__
+        logger.info("%s: ranking error %.4f at %g", name, result.error, setting)
+        return result
+
+    def _trial_components(self, loss: MapLoss, setting: float) -> np.ndarray:
+        """Components of scaled data learned with a setting, in few steps."""
+        raise NotImplementedError
 
     def _check_shared(self, n_features: int) -> None:
         check_scalar(self.n_components, "n_components", Integral, min_val=1)
@@ -137,11 +151,11 @@ class ComponentLearner(LinearRanker):
 
 
 class PARCA(ComponentLearner):
-    """Pairwise ranking component analysis: few directions that rank, fit to be looked at.
+    """Pairwise ranking component analysis: dimensionality reduction for ranking.
 
     Minimises the log of ``F``, the mean over queries, relevant items j and irrelevant items k of
-    ``exp(d_j - d_k)``, where d are squared distances after a linear map A to a few dimensions. Two
-    of them make a picture in which near means relevant.
+    ``exp(d_j - d_k)``, where d are squared distances after a linear map A to a few dimensions. With
+    two dimensions, it draws a picture in which near means relevant.
 
     Parameters
     ----------
@@ -149,17 +163,17 @@ class PARCA(ComponentLearner):
         Number of dimensions K.
     reg : float or "auto", default="auto"
         Weight of ``|A|_F^2``, on data divided by the root mean squared distance of two items.
-        "auto" tries 0.1 down to 0.00001 on held-out queries and takes that of the least ranking
-        error.
+        "auto" tries 0.1 down to 0.00001 and takes that of the lowest cross-validated ranking error.
     init : {"auto", "lda", "pca", "random"} or array-like of shape (n_components, n_features)
-        Where to start. "auto" (default) starts from all three and keeps the best.
+        Initial map. "auto" (default) starts from all three and keeps the best.
     solver : {"auto", "lbfgs", "minibatch"}, default="auto"
         L-BFGS over all pairs, or stochastic steps over some of the queries and all items. "auto"
         takes the latter beyond 20,000 queries.
     tol : float, default=1e-6
-        L-BFGS stops when a step lowers the loss by less than this, relative to it if it is above 1.
+        L-BFGS stops when two steps in a row lower the loss by less than this, relative to the loss
+        if that is above 1.
     max_iter : int, default=500
-        Steps at most.
+        Maximum number of steps.
     batch_size : int, default=512
         Queries of a stochastic step.
     random_state : int, RandomState or None, default=None
@@ -170,20 +184,20 @@ class PARCA(ComponentLearner):
     metric_ : LinearMetric
         The learned metric.
     components_ : ndarray of shape (n_components, n_features)
-        The map A, on the data as given.
+        The map A, for unscaled data.
     reg_ : float
-        The ridge used.
-    path_ : list of Trial
-        For ``reg="auto"`` each ridge tried, with the mean ranking error of held-out queries and
-        its standard error.
+        The regularisation used.
+    path_ : list of CrossValidated
+        For ``reg="auto"`` each ``setting`` tried, with the mean ranking ``error`` of held-out
+        queries and its ``standard_error``.
     start_ : str
-        The start that was best.
+        The best start.
     loss_ : float
-        The loss at the end, the ridge included; an estimate with stochastic steps.
+        The final loss, regularisation included; an estimate with stochastic steps.
     history_ : list of float
         The loss after each step, or a running mean of it after every tenth stochastic step.
     n_iter_ : int
-        Steps.
+        Number of steps.
     scale_ : float
         Root mean squared distance of two items.
 
@@ -192,7 +206,7 @@ class PARCA(ComponentLearner):
     A step costs O(n_queries n_items K) for the pairs, in blocks of bounded memory, and two
     products with ``X``, which may be sparse and is never made dense. The paper's F has no minimum
     where classes can be collapsed, as always if there are fewer items than features; nor has log F
-    with a ridge, if it is small. So ``log (F + 1e-6)`` is minimised.
+    with little regularisation. So ``log (F + 1e-6)`` is minimised.
 
     References
     ----------
@@ -233,81 +247,69 @@ class PARCA(ComponentLearner):
 
     def _fit_metric(self, X: Any, relevance: Relevance, queries: Any) -> LinearMetric:
         self._check_params(X.shape[1])
-        self.reg_, self.path_ = self._choose_ridge(X, relevance, queries)
-        loss, scale = self._problem(X, relevance, queries)
-        ridged = RidgedLoss(loss, self.reg_)
-        start, found = multi_start(
-            self._starts(ridged, scale),
-            lambda start, max_iter: self._descend(
-                ridged, start, relevance.n_queries, max_iter
-            ),
-            self.max_iter,
-        )
-        self._record(start, found, scale, relevance.n_queries)
-        if found.loss > FLAT:
+        self.reg_ = self._choose_reg(X, relevance, queries)
+        loss, self.scale_ = self._scaled_loss(X, relevance, queries)
+        regularized = RegularizedLoss(loss, self.reg_)
+        starts = self._starts(regularized)
+        minimum = self._multi_start(regularized, starts, relevance.n_queries)
+        if minimum.loss > ZERO_LOSS:
             warnings.warn(
                 f"PARCA found nothing better than mapping all points to one: its loss is "
-                f"{found.loss:.2g}, that of the zero map 0. Lower reg={self.reg_:g}.",
+                f"{minimum.loss:.2g}, that of the zero map 0. Lower reg={self.reg_:g}.",
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        components = (found.parameters / scale).astype(X.dtype)
-        return LinearMetric(
-            components, parameters={"method": "PARCA", "reg": self.reg_}
-        )
+        components = (minimum.parameters / self.scale_).astype(X.dtype)
+        parameters = {"method": "PARCA", "reg": self.reg_}
+        return LinearMetric(components, parameters=parameters)
 
-    def _starts(self, ridged: RidgedLoss, scale: float) -> dict[str, np.ndarray]:
+    def _starts(self, loss: RegularizedLoss) -> dict[str, np.ndarray]:
         """Maps to start from, by name."""
-        loss, m = ridged.loss, self.n_components
         if not isinstance(self.init, str):
-            return {
-                "given": given_start(self.init, m, loss.points.matrix.shape[1]) * scale
-            }
+            n_features = loss.loss.points.matrix.shape[1]
+            start = given_start(self.init, self.n_components, n_features)
+            return {"given": start * self.scale_}
         names = STARTS if self.init == "auto" else (self.init,)
-        starts = {
-            name: start_of(name, loss.points, loss.relevance, m, self._seed)
-            for name in names
-        }
-        return {
-            name: self._at_best_length(ridged, start) for name, start in starts.items()
-        }
+        return {name: self._start(name, loss) for name in names}
 
-    def _at_best_length(self, ridged: RidgedLoss, directions: np.ndarray) -> np.ndarray:
-        """The length of a start; with stochastic steps some of the queries choose it."""
-        n, queries = ridged.loss.relevance.n_queries, None
-        if self._in_batches(n):
-            queries = some_queries(n, np.random.default_rng(self._seed))
-        return ridged.at_best_length(directions, queries)
+    def _start(self, name: str, loss: RegularizedLoss) -> np.ndarray:
+        """A start at the length of the lowest loss; with batches, of a sample of the queries."""
+        points = loss.loss.points
+        relevance = loss.loss.relevance
+        directions = start_of(name, points, relevance, self.n_components, self._seed)
+        queries = None
+        if self._uses_batches(relevance.n_queries):
+            random = np.random.default_rng(self._seed)
+            queries = sample_queries(relevance.n_queries, random)
+        return loss.rescale_start(directions, queries)
 
-    def _choose_ridge(
-        self, X: Any, relevance: Relevance, queries: Any
-    ) -> tuple[float, list[Trial]]:
-        """The ridge given, or that of the least ranking error of held-out queries."""
+    def _choose_reg(self, X: Any, relevance: Relevance, queries: Any) -> float:
+        """The given reg, or that of the lowest cross-validated ranking error."""
+        self.path_: list[CrossValidated] = []
         if not isinstance(self.reg, str):
-            return float(self.reg), []
-        splits = folds(X, relevance, queries, self._seed)
-        if not splits:
-            logger.warning("reg=%g: too few queries to hold any out.", USUAL_RIDGE)
-            return USUAL_RIDGE, []
-        trial, path = self._trials(splits, self._try_ridge), []
-        for ridge in RIDGES:
-            path.append(trial(ridge))
-            best = min(path, key=lambda found: found.error)
-            if (
-                np.isfinite(best.error)
-                and len(path) - 1 - path.index(best) >= WORSE_IN_A_ROW
-            ):
+            return float(self.reg)
+        folds = self._folds(X, relevance, queries)
+        if not folds:
+            logger.warning("reg=%g: too few queries to hold any out.", DEFAULT_REG)
+            return DEFAULT_REG
+        for reg in REGS:
+            self.path_.append(self._cross_validate(reg, folds))
+            errors = [result.error for result in self.path_]
+            best = int(np.argmin(errors))
+            n_worse = len(errors) - 1 - best
+            if np.isfinite(errors[best]) and n_worse >= PATIENCE:
                 break
-        return best.setting, path
+        return self.path_[best].setting
 
-    def _try_ridge(self, loss: MapLoss, ridge: float) -> np.ndarray:
-        ridged = RidgedLoss(loss, ridge)
-        directions = start_of(
-            "pca", loss.points, loss.relevance, self.n_components, self._seed
-        )
-        start, n = self._at_best_length(ridged, directions), loss.relevance.n_queries
-        found = self._descend(ridged, start, n, min(TRIAL_STEPS, self.max_iter))
-        return np.zeros_like(start) if found.loss > FLAT else found.parameters
+    def _trial_components(self, loss: MapLoss, setting: float) -> np.ndarray:
+        regularized = RegularizedLoss(loss, setting)
+        start = self._start("pca", regularized)
+        max_iter = min(MAX_TRIAL_STEPS, self.max_iter)
+        n_queries = loss.relevance.n_queries
+        minimum = self._minimize(regularized, start, n_queries, max_iter)
+        if minimum.loss > ZERO_LOSS:
+            return np.zeros_like(start)
+        return minimum.parameters
 
     def _check_params(self, n_features: int) -> None:
         self._check_shared(n_features)

@@ -89,3 +89,37 @@ def hold_out(
     points = X[relevance.query_items[held_out]]
     judged = judged._as_separate()._take_items(rows)
     return Split(X[rows], relevance[rows], None, points, judged, rows)
+
+
+N_FOLDS = 5  # of cross-validation
+ENOUGH_HELD_OUT = 1000  # queries, after which no further fold is made
+
+
+def cross_validation_splits(
+    X: Any, relevance: Relevance, queries: Any, seed: int
+) -> list[Split]:
+    """Folds for cross-validation over queries that can be learned from; none if too few."""
+    n = relevance.n_queries
+    order = np.random.default_rng(seed).permutation(n)
+    splits: list[Split] = []
+    n_held_out = 0
+    for fold in np.array_split(order, N_FOLDS):
+        if not fold.size or fold.size == n or n_held_out >= ENOUGH_HELD_OUT:
+            continue
+        held_out = np.sort(fold[:ENOUGH_HELD_OUT])
+        train = np.sort(np.setdiff1d(order, fold))
+        split = hold_out(X, relevance, queries, train, held_out)
+        trainable = np.flatnonzero(split.relevance.trainable)
+        if trainable.size and split.judged.trainable.any():
+            splits.append(_take_training_queries(split, trainable))
+            n_held_out += held_out.size
+    return splits
+
+
+def _take_training_queries(split: Split, numbers: np.ndarray) -> Split:
+    """The same split with some of its training queries."""
+    queries = split.queries
+    if queries is not None:
+        queries = queries[numbers]
+    relevance = split.relevance.take_queries(numbers)
+    return split._replace(relevance=relevance, queries=queries)

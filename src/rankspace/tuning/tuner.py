@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from .._engine.checks import check_choice
 from ..evaluation.measures import parse_measure
 from ..learners.baselines import Euclidean
-from ..learners.hard_negatives import of_one_length, with_hard_negatives
+from ..learners.hard_negatives import has_equal_norms, with_hard_negatives
 from ..metrics.embedding import EmbeddingMetric, LinearMetric
 from ..relevance.relevance import Relevance
 from ..relevance.splits import FEWEST_QUERIES, fold_queries, hold_out
@@ -157,7 +157,7 @@ def tune(
     )
     gain = parse_measure(measure)[0].gain
     sizes = relevance.n_queries, len(X), X.shape[1]
-    every = candidates(*sizes, seed, gain, of_one_length(X))
+    every = candidates(*sizes, seed, gain, has_equal_norms(X))
     wanted = suited(*sizes) if methods is None else methods
     todo = [candidate for candidate in every if candidate.method in wanted]
     if generalise:  # which is what a careful one is for

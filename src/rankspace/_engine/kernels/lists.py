@@ -1,4 +1,6 @@
-"""Losses over candidate lists: pairs weighed by gain, and WARP steps on the weights of metrics."""
+"""Losses over candidate lists: logistic loss of pairs, and WARP steps on weights of metrics."""
+
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -6,9 +8,28 @@ from numba import njit
 from .warp import uniform
 
 CHUNK = 16  # factors multiplied before a logarithm is taken
-WIDEST = (
-    40.0  # scores farther apart are left to exact pairs: exp(40)^16 is still a number
-)
+MAX_SPREAD = 40.0  # of scores for products of exponentials: exp(40)^16 is still finite
+
+
+class ListEnds(NamedTuple):
+    """Where each list starts, and its numbers of documents of the top and of the lowest grade.
+
+    Documents of list q are rows ``indptr[q]`` to ``indptr[q + 1]``: the first ``n_top[q]`` have
+    its top grade, the last ``n_low[q]`` its lowest.
+    """
+
+    indptr: Any
+    n_top: Any
+    n_low: Any
+
+
+class WarpSettings(NamedTuple):
+    """Settings of WARP: margin, first learning rate, rank weights by rank, and seed."""
+
+    margin: float
+    step: float
+    rank_weights: Any
+    seed: int
 
 
 @njit(cache=True, nogil=True)
@@ -20,64 +41,69 @@ def pair_losses(scores, gains, indptr, weights, losses, gradient):
     ``weights`` and ``losses`` (n_lists,) float64. Gains fall within each list.
     """
     for q in range(indptr.size - 1):
-        own = slice(indptr[q], indptr[q + 1])
-        gradient[own] = 0.0
+        rows = slice(indptr[q], indptr[q + 1])
+        gradient[rows] = 0.0
         total = 0.0
         if indptr[q + 1] - indptr[q] > 1:
-            low, high = scores[own].min(), scores[own].max()
-            if high - low < WIDEST:
-                raised = np.exp(scores[own] - (low + high) / 2)
-                total = level_losses(raised, gains[own], gradient[own])
+            low = scores[rows].min()
+            high = scores[rows].max()
+            if high - low < MAX_SPREAD:
+                exponentials = np.exp(scores[rows] - (low + high) / 2)
+                total = level_losses(exponentials, gains[rows], gradient[rows])
             else:
-                total = exact_losses(scores[own], gains[own], gradient[own])
+                total = exact_losses(scores[rows], gains[rows], gradient[rows])
         losses[q] = weights[q] * total
-        gradient[own] *= weights[q]
+        gradient[rows] *= weights[q]
 
 
 @njit(cache=True, nogil=True)
-def level_losses(raised, gains, gradient):
-    """Loss of the pairs of one list from the exponentials of its scores, and its gradient.
+def level_losses(exponentials, gains, gradient):
+    """Logistic loss of the pairs of one list from exponentials of its scores, and its gradient.
 
     The loss of document i against all of one lower gain is the logarithm of the product of
-    ``1 + raised[j] / raised[i]``: no exponential a pair, and few logarithms.
+    ``1 + exponentials[j] / exponentials[i]``: no exponential for a pair, and few logarithms.
     """
-    n, total, low = raised.size, 0.0, 0
+    n = exponentials.size
+    total = 0.0
+    low = 0
     for i in range(n):
         while low < n and gains[low] == gains[i]:
             low += 1
-        scale, first = 1 / raised[i], low
+        scale = 1 / exponentials[i]
+        first = low
         while first < n:
             last = first + 1
             while last < n and gains[last] == gains[first]:
                 last += 1
-            loss, share = one_against(
-                scale, raised[first:last], gains[i] - gains[first], gradient[first:last]
-            )
+            level = slice(first, last)
+            gap = gains[i] - gains[first]
+            loss, slope = one_against(scale, exponentials[level], gap, gradient[level])
             total += loss
-            gradient[i] -= share
+            gradient[i] -= slope
             first = last
     return total
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "arcp"})
-def one_against(scale, raised, gap, gradient):
-    """Loss and pull of one document against others of one gain, ``gap`` below its own."""
-    loss, share = 0.0, 0.0
-    for start in range(0, raised.size, CHUNK):
+def one_against(scale, exponentials, gap, gradient):
+    """Loss and slope of one document against others of one gain, lower by ``gap``."""
+    loss = 0.0
+    total_slope = 0.0
+    for start in range(0, exponentials.size, CHUNK):
         product = 1.0
-        for j in range(start, min(start + CHUNK, raised.size)):
-            ratio = scale * raised[j]
+        for j in range(start, min(start + CHUNK, exponentials.size)):
+            ratio = scale * exponentials[j]
             product *= 1 + ratio
-            pull = gap * (ratio / (1 + ratio))
-            gradient[j] += pull
-            share += pull
+            slope = gap * (ratio / (1 + ratio))
+            gradient[j] += slope
+            total_slope += slope
         loss += np.log(product)
-    return gap * loss, share
+    return gap * loss, total_slope
 
 
 @njit(cache=True, nogil=True)
 def exact_losses(scores, gains, gradient):
-    """Loss of the pairs of one list whatever its scores, pair by pair, and its gradient."""
+    """Logistic loss of the pairs of one list for any scores, pair by pair, and its gradient."""
     total = 0.0
     for i in range(scores.size):
         for j in range(i + 1, scores.size):
@@ -86,67 +112,60 @@ def exact_losses(scores, gains, gradient):
                 z = scores[i] - scores[j]
                 e = np.exp(-abs(z))
                 total += gap * (np.log1p(e) + max(-z, 0.0))
-                pull = gap * (e / (1 + e) if z > 0 else 1 / (1 + e))
-                gradient[i] -= pull
-                gradient[j] += pull
+                slope = gap * (e / (1 + e) if z > 0 else 1 / (1 + e))
+                gradient[i] -= slope
+                gradient[j] += slope
     return total
 
 
 @njit(cache=True, nogil=True)
-def weighted_sum(H, row, phi):
+def weighted_sum(H, row, weights):
     """Inner product of a row with the weights, in one order whatever the machine."""
     total = 0.0
-    for r in range(phi.size):
-        total += H[row, r] * phi[r]
+    for r in range(weights.size):
+        total += H[row, r] * weights[r]
     return total
 
 
 @njit(cache=True, nogil=True)
-def warp_step(H, first, n_top, n_low, last, phi, margin, length, levels, seed, step):
-    """One WARP step of one list: a top document, and low ones drawn until one violates.
+def warp_step(H, lists, q, weights, settings, learning_rate, step):
+    """One WARP step of list q: a top document, and low ones drawn until one violates the margin.
 
-    Rows ``first .. first + n_top - 1`` of H hold the documents of the top grade, the last ``n_low``
-    before ``last`` those of the lowest. The score is minus the weighted sum, so the sum of a
-    violator is less than ``margin`` above that of the top document. Returns 1 if there was one.
+    H: (n_documents, n_metrics). The score is minus the weighted sum, so the sum of a violator is
+    less than ``margin`` above that of the top document. ``weights`` are updated in place and stay
+    non-negative. Returns 1 if there was a violator.
     """
-    top = first + np.int64(uniform(seed, step, 0) * n_top)
-    own = weighted_sum(H, top, phi)
+    n_low = lists.n_low[q]
+    rank_weights = settings.rank_weights
+    drawn = np.int64(uniform(settings.seed, step, 0) * lists.n_top[q])
+    top = lists.indptr[q] + drawn
+    top_sum = weighted_sum(H, top, weights)
     for draw in range(1, n_low + 1):
-        low = last - 1 - np.int64(uniform(seed, step, draw) * n_low)
-        if weighted_sum(H, low, phi) - own < margin:
-            pull = length * levels[n_low // draw] / levels[n_low]
-            for r in range(phi.size):
-                phi[r] = max(0.0, phi[r] - pull * (H[top, r] - H[low, r]))
+        drawn = np.int64(uniform(settings.seed, step, draw) * n_low)
+        low = lists.indptr[q + 1] - 1 - drawn
+        if weighted_sum(H, low, weights) - top_sum < settings.margin:
+            length = learning_rate * rank_weights[n_low // draw] / rank_weights[n_low]
+            for r in range(weights.size):
+                weights[r] = max(0.0, weights[r] - length * (H[top, r] - H[low, r]))
             return 1
     return 0
 
 
 @njit(cache=True, nogil=True)
-def warp_descent(H, indptr, n_top, n_low, order, phi, margin, step, levels, seed, mean):
-    """Steps through the lists in the given order; ``mean`` gets the mean weights of the last half.
+def warp_descent(H, lists, order, weights, settings, mean):
+    """WARP steps through the lists in the given order; ``mean`` averages the last half of them.
 
-    The length of step t of T is ``step * (1 - t / T)``. Returns how many steps met a violator.
+    The learning rate of step t of T is ``settings.step * (1 - t / T)``. Returns how many steps met
+    a violator.
     """
+    n_steps = order.size
     violators = 0
     mean[:] = 0.0
-    for t in range(order.size):
-        q = order[t]
-        length = step * (1 - t / order.size)
-        violators += warp_step(
-            H,
-            indptr[q],
-            n_top[q],
-            n_low[q],
-            indptr[q + 1],
-            phi,
-            margin,
-            length,
-            levels,
-            seed,
-            t,
-        )
-        if 2 * t >= order.size:
-            for r in range(phi.size):
-                mean[r] += phi[r]
-    mean /= max(1, order.size - (order.size + 1) // 2)
+    for t in range(n_steps):
+        rate = settings.step * (1 - t / n_steps)
+        violators += warp_step(H, lists, order[t], weights, settings, rate, t)
+        if 2 * t >= n_steps:
+            for r in range(weights.size):
+                mean[r] += weights[r]
+    mean /= max(1, n_steps - (n_steps + 1) // 2)
     return violators

@@ -1,7 +1,8 @@
-"""Candidate lists with grades, each sorted from its best document down."""
+"""Candidate lists with graded documents, each sorted by falling grade."""
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ from ....relevance.relevance import Relevance
 
 
 class Lists(NamedTuple):
-    """Rows of documents, list after list, their grades falling in each, and the lists' weights."""
+    """Candidate lists: rows and falling grades of documents, list after list, and list weights."""
 
     indptr: np.ndarray
     rows: np.ndarray
@@ -34,9 +35,14 @@ class Lists(NamedTuple):
     def __len__(self) -> int:
         return self.indptr.size - 1
 
-    def part(self, q: int) -> slice:
-        """Where a list stands."""
+    def rows_of(self, q: int) -> slice:
+        """The entries of a list."""
         return slice(self.indptr[q], self.indptr[q + 1])
+
+    @property
+    def owner(self) -> np.ndarray:
+        """The list of each document."""
+        return np.repeat(np.arange(len(self)), np.diff(self.indptr))
 
     @property
     def gains(self) -> np.ndarray:
@@ -47,29 +53,40 @@ class Lists(NamedTuple):
         """Some of the lists, in the given order."""
         sizes = np.diff(self.indptr)[lists]
         indptr = np.concatenate(([0], np.cumsum(sizes)))
-        at = np.repeat(self.indptr[lists] - indptr[:-1], sizes) + np.arange(indptr[-1])
-        return Lists(indptr, self.rows[at], self.grades[at], self.weights[lists])
+        shifts = np.repeat(self.indptr[lists] - indptr[:-1], sizes)
+        entries = shifts + np.arange(indptr[-1])
+        rows = self.rows[entries]
+        return Lists(indptr, rows, self.grades[entries], self.weights[lists])
+
+    def renumbered(self) -> Lists:
+        """The same lists of documents that are rows 0, 1, 2 and so on."""
+        return Lists(self.indptr, np.arange(self.rows.size), self.grades, self.weights)
 
     def ends(self) -> tuple[np.ndarray, np.ndarray]:
         """How many documents of each list have its highest grade, and its lowest."""
-        starts, lasts = self.indptr[:-1], self.indptr[1:] - 1
-        owner = np.repeat(np.arange(len(self)), np.diff(self.indptr))
-        top = np.bincount(owner, self.grades == self.grades[starts][owner], len(self))
-        low = np.bincount(owner, self.grades == self.grades[lasts][owner], len(self))
-        return top.astype(np.int64), low.astype(np.int64)
+        highest = self.grades[self.indptr[:-1]][self.owner]
+        lowest = self.grades[self.indptr[1:] - 1][self.owner]
+        n_top = np.bincount(self.owner, self.grades == highest, len(self))
+        n_low = np.bincount(self.owner, self.grades == lowest, len(self))
+        return n_top.astype(np.int64), n_low.astype(np.int64)
 
 
 def upper_counts(lists: Lists) -> np.ndarray:
-    """How many documents of each list have grades of the upper half."""
-    owner = np.repeat(np.arange(len(lists)), np.diff(lists.indptr))
-    new = np.concatenate(([True], (np.diff(owner) != 0) | (np.diff(lists.grades) != 0)))
-    starts = np.flatnonzero(new)  # of runs of one grade
+    """How many documents of each list have grades of the upper half, as 4 and 3 of 0 to 4."""
+    starts = run_starts(lists.owner, lists.grades)
     first = np.searchsorted(starts, lists.indptr)
-    taken = np.maximum(1, np.diff(first) // 2)
-    return np.append(starts, owner.size)[first[:-1] + taken] - lists.indptr[:-1]
+    n_upper = np.maximum(1, np.diff(first) // 2)
+    ends = np.append(starts, lists.rows.size)[first[:-1] + n_upper]
+    return ends - lists.indptr[:-1]
 
 
-def upper_levels(grades: np.ndarray) -> int:
-    """How many documents of a sorted list have grades of the upper half, as 4 and 3 of 0 to 4."""
-    levels = np.unique(grades)
-    return int(np.sum(grades >= levels[-max(1, levels.size // 2)]))
+def run_starts(owner: np.ndarray, grades: np.ndarray) -> np.ndarray:
+    """Where runs of equal grades (or gains) in a list start."""
+    changes = (np.diff(owner) != 0) | (np.diff(grades) != 0)
+    return np.flatnonzero(np.concatenate(([True], changes)))
+
+
+def even_runs(positions: np.ndarray, size: int) -> list[tuple[int, int]]:
+    """Runs of rows with about ``size`` entries each, given where each row starts or ends."""
+    cuts = np.flatnonzero(np.diff(positions // size)) + 1
+    return list(itertools.pairwise([0, *cuts.tolist(), positions.size]))

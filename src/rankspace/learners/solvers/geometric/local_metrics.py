@@ -1,4 +1,4 @@
-"""A metric for each of some lists, and the document of the list that it ranks best from."""
+"""Local metrics of candidate lists, each with the document that ranks its list best as anchor."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from scipy.spatial.distance import cdist
 from ...._engine.parallel import Step, current_backend
 from ...._engine.parallel.threads import single_threaded_blas
 from ....evaluation.measures import gains_of
-from .lists import Lists, upper_counts, upper_levels
+from .lists import Lists, even_runs, upper_counts
 from .mean import mean_factor
 from .scatter import Scatter
 
 BLOCK = 2**17  # numbers in a block of documents
-LISTS = 4  # whose metrics are made in one go
-MOST_CANDIDATES = 64  # documents tried as an anchor
+LISTS = 4  # whose metrics are made in one block
+MAX_CANDIDATES = 64  # documents tried as an anchor
 
 
-class Recipe(NamedTuple):
-    """How a local metric is made.
+class LocalOptions(NamedTuple):
+    """Options of a local metric.
 
-    ``pooling`` is the share of the scatter of all lists in that of one, ``n_components`` how many
-    directions of a metric are kept (0: all), ``k`` where the lists are cut that choose an anchor,
-    ``largest`` whether the largest distance in a list becomes 1, and not the root mean square,
-    ``n_directions`` how many leading directions of the metric of all lists each is made in (0:
-    all).
+    ``pooling`` is the share of the scatter of all lists in that of one, ``n_components`` the number
+    of directions kept of a metric (0: all), ``k`` the NDCG cut-off that chooses an anchor,
+    ``largest`` whether the largest distance in a list is scaled to 1, rather than the root mean
+    square, ``n_directions`` the number of leading directions of the metric of all lists in which
+    each metric is made (0: all).
     """
 
     t: float
@@ -39,7 +39,7 @@ class Recipe(NamedTuple):
     n_directions: int = 0
 
 
-class Local(NamedTuple):
+class LocalMetrics(NamedTuple):
     """Factors (m, r, d) of metrics, and the rows that are their anchors (m,), or -1."""
 
     factors: np.ndarray
@@ -47,85 +47,109 @@ class Local(NamedTuple):
 
 
 class ListStep(Step):
-    """Over runs of lists: sums of their pairs or, given a pool, the metric of each list.
+    """A step over runs of candidate lists.
 
     ``numbers`` are those of the lists at hand, ascending; all by default.
     """
 
     def __init__(self, Z: Any, lists: Lists, numbers: np.ndarray | None = None) -> None:
-        self.Z, self.lists = Z, lists
+        self.Z = Z
+        self.lists = lists
         self.numbers = np.arange(len(lists)) if numbers is None else numbers
 
     def restrict(self, blocks: list[np.ndarray]) -> ListStep:
         """The same with the documents of some lists only."""
         numbers = np.concatenate(blocks)
         lists = self.lists.take(np.searchsorted(self.numbers, numbers))
-        own = Lists(
-            lists.indptr, np.arange(lists.rows.size), lists.grades, lists.weights
-        )
-        return ListStep(self.Z[lists.rows], own, numbers)
+        Z = self.Z[lists.rows]
+        return type(self)(Z, lists.renumbered(), numbers)
 
-    def map_block(self, block: np.ndarray, state: Any) -> Any:
-        """Sums of a run, or a factor and the place of an anchor for each list."""
-        places = np.searchsorted(self.numbers, block)
-        if state is not None:
-            return [self._metric(q, *state) for q in places.tolist()]
-        some = self.lists.take(places)
-        return _pair_sums(self.Z, some, upper_counts(some), some.ends()[1])
+
+class PairSumStep(ListStep):
+    """Scatter sums over the pairs of lists."""
+
+    def map_block(self, block: np.ndarray, state: None) -> np.ndarray:
+        """Sums over a run of lists."""
+        lists = self.lists.take(np.searchsorted(self.numbers, block))
+        return _pair_sums(self.Z, lists, upper_counts(lists), lists.ends()[1])
+
+
+class ListMetricStep(ListStep):
+    """The local metric of each list, and the place of its anchor in the list."""
+
+    def map_block(
+        self, block: np.ndarray, state: tuple[Scatter, np.ndarray | None, LocalOptions]
+    ) -> list[tuple[np.ndarray, int]]:
+        """Factors and anchors of a run of lists."""
+        lists = self.lists.take(np.searchsorted(self.numbers, block))
+        n_high = upper_counts(lists)
+        return [self._metric(lists, q, n_high[q], *state) for q in range(len(lists))]
 
     def _metric(
-        self, q: int, pool: Scatter, shared: np.ndarray | None, recipe: Recipe
+        self,
+        lists: Lists,
+        q: int,
+        n_high: int,
+        pool: Scatter,
+        shared: np.ndarray | None,
+        options: LocalOptions,
     ) -> tuple[np.ndarray, int]:
-        part = self.lists.part(q)
-        grades = self.lists.grades[part]
-        points = self.Z[self.lists.rows[part]].astype(np.float64)
+        entries = lists.rows_of(q)
+        grades = lists.grades[entries]
+        points = self.Z[lists.rows[entries]].astype(np.float64)
         if shared is not None:
             points = points @ shared.T
-        factor = local_factor(list_scatter(points, grades), pool, recipe)
+        # Similar: documents of the upper grades; dissimilar: these and the lowest grade.
+        scatter = set_scatter(points[:n_high], points[grades == grades[-1]])
+        factor = local_factor(scatter, pool, options)
         mapped = points @ factor.T
-        best = best_anchor(mapped, grades, recipe.k)
-        factor /= unit_of(mapped - mapped[best], recipe.largest)
-        return factor if shared is None else factor @ shared, best
+        anchor = best_anchor(mapped, grades, options.k)
+        factor /= unit_of(mapped - mapped[anchor], options.largest)
+        if shared is not None:
+            factor = factor @ shared
+        return factor, anchor
 
 
-def list_metrics(Z: Any, lists: Lists, chosen: np.ndarray, recipe: Recipe) -> Local:
+def list_metrics(
+    Z: Any, lists: Lists, chosen: np.ndarray, options: LocalOptions
+) -> LocalMetrics:
     """Metrics and anchors of the chosen lists; each depends on its list and the pool alone."""
     pool = pooled_scatter(Z, lists)
-    shared = shared_directions(pool, recipe)
+    shared = shared_directions(pool, options)
     if shared is not None:
-        pool = Scatter(*(shared @ part @ shared.T for part in pool))
+        pool = pool.along(shared)
     blocks = np.array_split(chosen, -(-chosen.size // LISTS))
-    runs = current_backend().map(ListStep(Z, lists), blocks, (pool, shared, recipe))
-    found = [one for run in runs for one in run]
-    anchors = lists.rows[lists.indptr[chosen] + np.array([best for _, best in found])]
-    return Local(np.stack([factor for factor, _ in found]), anchors)
+    state = (pool, shared, options)
+    factors = []
+    anchors = []
+    for run in current_backend().map(ListMetricStep(Z, lists), blocks, state):
+        for factor, anchor in run:
+            factors.append(factor)
+            anchors.append(anchor)
+    rows = lists.rows[lists.indptr[chosen] + np.array(anchors)]
+    return LocalMetrics(np.stack(factors), rows)
 
 
-def shared_directions(pool: Scatter, recipe: Recipe) -> np.ndarray | None:
-    """Orthonormal rows: the directions that count most in the metric of all lists, if not all do.
+def shared_directions(pool: Scatter, options: LocalOptions) -> np.ndarray | None:
+    """Leading directions of the metric of all lists as orthonormal rows; None if all count.
 
     A geometric mean costs the cube of the features; that of all lists is made once, the others
-    among its leading directions only.
+    only among its leading directions.
     """
-    n = recipe.n_directions
+    n = options.n_directions
     if not 0 < n < len(pool.similar):
         return None
-    everyone = recipe._replace(pooling=1.0, n_components=n)
     with single_threaded_blas():
-        factor = local_factor(pool, pool, everyone)
+        pooled = options._replace(pooling=1.0, n_components=n)
+        factor = local_factor(pool, pool, pooled)
     return factor / np.linalg.norm(factor, axis=1, keepdims=True)
-
-
-def list_scatter(points: np.ndarray, grades: np.ndarray) -> Scatter:
-    """Mean scatter among the documents of the upper grades, and from them to the lowest grade."""
-    n_high = upper_levels(grades)
-    return set_scatter(points[:n_high], points[grades == grades[-1]])
 
 
 def set_scatter(high: np.ndarray, low: np.ndarray) -> Scatter:
     """Mean scatter of pairs inside one set, and of pairs across two; zero without a pair."""
     centre = high.mean(axis=0)
-    high, low = high - centre, low - centre
+    high = high - centre
+    low = low - centre
     # From this centre the column sum of high is zero, and with it all cross terms.
     inside = high.T @ high / len(high)
     pairs = 2 * len(high) / max(1, len(high) - 1)
@@ -135,19 +159,14 @@ def set_scatter(high: np.ndarray, low: np.ndarray) -> Scatter:
 def pooled_scatter(Z: Any, lists: Lists) -> Scatter:
     """Mean scatter over the pairs of all lists."""
     d = Z.shape[1]
-    n_high, n_low = upper_counts(lists), lists.ends()[1]
-    sums = current_backend().reduce(
-        ListStep(Z, lists), _runs(lists, max(1, BLOCK // d))
-    )
-    counts = lists.weights @ (n_high * (n_high - 1)), lists.weights @ (n_high * n_low)
-    similar = sums[0] / counts[0] if counts[0] else np.eye(d)
-    return Scatter(similar, sums[1] / counts[1])
-
-
-def _runs(lists: Lists, most: int) -> list[np.ndarray]:
-    """Lists in runs of about so many documents at most."""
-    cuts = np.flatnonzero(np.diff(lists.indptr[:-1] // most)) + 1
-    return np.split(np.arange(len(lists)), cuts)
+    runs = even_runs(lists.indptr[:-1], max(1, BLOCK // d))
+    blocks = [np.arange(first, last) for first, last in runs]
+    similar, dissimilar = current_backend().reduce(PairSumStep(Z, lists), blocks)
+    n_high = upper_counts(lists)
+    n_low = lists.ends()[1]
+    n_similar = lists.weights @ (n_high * (n_high - 1))
+    similar = similar / n_similar if n_similar else np.eye(d)
+    return Scatter(similar, dissimilar / (lists.weights @ (n_high * n_low)))
 
 
 def _pair_sums(
@@ -159,39 +178,39 @@ def _pair_sums(
     is ``2 n`` times their products, the second m times these and n times those of the lowest.
     """
     sizes = np.diff(lists.indptr)
-    owner = np.repeat(np.arange(len(lists)), sizes)
+    owner = lists.owner
     place = np.arange(owner.size) - lists.indptr[owner]
-    high, low = place < n_high[owner], place >= (sizes - n_low)[owner]
-    used = high | low
-    owner, high = owner[used], high[used]
+    high = place < n_high[owner]
+    used = high | (place >= (sizes - n_low)[owner])
+    owner = owner[used]
+    high = high[used]
     points = Z[lists.rows[used]].astype(np.float64)
     starts = np.searchsorted(owner, np.arange(len(lists)))
     upper = np.add.reduceat(np.where(high[:, None], points, 0.0), starts, axis=0)
     points -= (upper / n_high[:, None])[owner]
-    n, m, weights = n_high[owner], n_low[owner], lists.weights[owner]
-    inside, across = (
-        points[high],
-        points * np.sqrt(weights * np.where(high, m, n))[:, None],
-    )
-    inside *= np.sqrt(2 * weights[high] * n[high])[:, None]
+    weights = lists.weights[owner]
+    n = n_high[owner]
+    counts = np.where(high, n_low[owner], n)
+    across = points * np.sqrt(weights * counts)[:, None]
+    inside = points[high] * np.sqrt(2 * weights[high] * n[high])[:, None]
     return np.stack([inside.T @ inside, across.T @ across])
 
 
-def local_factor(own: Scatter, pool: Scatter, recipe: Recipe) -> np.ndarray:
+def local_factor(scatter: Scatter, pool: Scatter, options: LocalOptions) -> np.ndarray:
     """The factor of the geometric mean of one list, largest directions first."""
-    S, D = (
-        _mixed(mine, all_lists, recipe.pooling, recipe.reg)
-        for mine, all_lists in zip(own, pool, strict=True)
-    )
-    L = mean_factor(S, D, recipe.t)
-    return leading_directions(L, recipe.n_components) if recipe.n_components else L
+    S = _pooled(scatter.similar, pool.similar, options)
+    D = _pooled(scatter.dissimilar, pool.dissimilar, options)
+    L = mean_factor(S, D, options.t)
+    return leading_directions(L, options.n_components) if options.n_components else L
 
 
-def _mixed(own: np.ndarray, pool: np.ndarray, pooling: float, reg: float) -> np.ndarray:
+def _pooled(own: np.ndarray, pool: np.ndarray, options: LocalOptions) -> np.ndarray:
+    """The scatter of a list, pooled with that of all lists and regularised."""
+    d = len(pool)
     if not np.trace(own) > 0:
-        own = pool if np.trace(pool) > 0 else np.eye(len(pool))
-    mixed = (1 - pooling) * own + pooling * pool
-    return mixed + reg * np.trace(mixed) / len(mixed) * np.eye(len(mixed))
+        own = pool if np.trace(pool) > 0 else np.eye(d)
+    mixed = (1 - options.pooling) * own + options.pooling * pool
+    return mixed + options.reg * np.trace(mixed) / d * np.eye(d)
 
 
 def leading_directions(L: np.ndarray, n: int) -> np.ndarray:
@@ -199,21 +218,20 @@ def leading_directions(L: np.ndarray, n: int) -> np.ndarray:
     d = L.shape[1]
     if n >= d:
         return L
-    # All of them: asked for some, LAPACK may leave out those of a value that comes several times.
+    # All of them: for some only, LAPACK may leave out those of a multiple eigenvalue.
     values, vectors = scipy.linalg.eigh(L.T @ L, driver="evd")
-    values, vectors = values[d - n :], vectors[:, d - n :]
-    # eigh leaves the sign of a vector to chance.
+    lengths = np.sqrt(np.maximum(values[d - n :], 0))
+    vectors = vectors[:, d - n :]
+    # eigh leaves the sign of a vector open.
     signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(n)])
-    return np.ascontiguousarray(
-        (vectors * (signs * np.sqrt(np.maximum(values, 0)))).T[::-1]
-    )
+    return np.ascontiguousarray((vectors * (signs * lengths)).T[::-1])
 
 
 def best_anchor(mapped: np.ndarray, grades: np.ndarray, k: int) -> int:
     """The document of the top grade from which the others rank best by NDCG@k, itself left out."""
-    n_top = min(int(np.sum(grades == grades[0])), MOST_CANDIDATES)
+    n_top = min(int(np.sum(grades == grades[0])), MAX_CANDIDATES)
     distances = cdist(mapped[:n_top], mapped)
-    distances[np.arange(n_top), np.arange(n_top)] = np.inf
+    np.fill_diagonal(distances, np.inf)
     order = np.argsort(distances, axis=1, kind="stable")[:, : min(k, len(mapped) - 1)]
     discounts = 1 / np.log2(np.arange(2, order.shape[1] + 2))
     # All candidates have the same grade, so the ideal of the others is the same.
@@ -223,5 +241,5 @@ def best_anchor(mapped: np.ndarray, grades: np.ndarray, k: int) -> int:
 def unit_of(differences: np.ndarray, largest: bool) -> float:
     """The largest distance, or the root mean squared one; 1 if all are zero."""
     squares = np.sum(differences**2, axis=1)
-    unit = np.sqrt(squares.max() if largest else squares.mean())
-    return float(unit) if unit > 0 else 1.0
+    unit = float(np.sqrt(squares.max() if largest else squares.mean()))
+    return unit if unit > 0 else 1.0

@@ -1,4 +1,4 @@
-"""Points on the geodesic between two positive definite matrices."""
+"""Weighted geometric mean of two positive definite matrices."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import scipy.linalg
 
 
 def mean_factor(S: np.ndarray, D: np.ndarray, t: float) -> np.ndarray:
-    """L with ``L'L = inv(S) #_t D``, the point at ``t`` on the geodesic from inv(S) to D.
+    """Factor L of the geometric mean ``L'L = inv(S) #_t D``, at ``t`` from inv(S) to D.
 
     With ``S = C C'`` a congruence by C turns the end points into the identity and ``C'D C``, which
     is ``U v U'``. Between them the geodesic is ``U v^t U'``, and undoing the congruence gives

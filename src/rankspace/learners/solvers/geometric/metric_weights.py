@@ -1,21 +1,23 @@
-"""What each local metric weighs: one set of weights for all lists, or one for each."""
+"""Weights of local metrics, by L-BFGS on a logistic loss or by WARP steps."""
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
+import scipy.optimize
 
 from ...._engine.parallel.threads import for_each, single_threaded_blas, thread_map
-from .lists import Lists
+from ..smooth.lbfgs import minimize_lbfgs
+from .lists import Lists, even_runs, run_starts
 
-PART = 4096  # documents in a part of the work
+RUN = 4096  # documents in a run of lists
+MEMORY = 20  # of L-BFGS
+TOL = 1e-8  # of L-BFGS; losses lie between 0 and 1
 
 
-class Descent(NamedTuple):
-    """Options of WARP: the margin, the length of the first step, and the steps for each list."""
+class WarpOptions(NamedTuple):
+    """Options of WARP: the margin, the first learning rate, and the steps for each list."""
 
     margin: float
     step: float
@@ -24,13 +26,14 @@ class Descent(NamedTuple):
 
 
 def pair_weights(lists: Lists, k: int) -> np.ndarray:
-    """What the pairs of each list weigh, beside the difference of their gains.
+    """Weights of the pairs of each list, which multiply the difference of their gains.
 
-    A pair weighs the share of the best DCG@k that its gains differ by, and a list as the root of
-    the number of its pairs; in all, the weights of the pairs add up to 1.
+    A pair weighs the share of the ideal DCG@k that its gains differ by, and a list as the root of
+    the number of its pairs; all weights of pairs add up to 1.
     """
-    sizes, gains = np.diff(lists.indptr), lists.gains
-    owner = np.repeat(np.arange(len(lists)), sizes)
+    sizes = np.diff(lists.indptr)
+    gains = lists.gains
+    owner = lists.owner
     place = np.arange(gains.size) - lists.indptr[owner]
     # In a falling list the gain at place i is added n - 1 - i times, and taken off i times.
     gaps = np.bincount(owner, gains * (sizes[owner] - 1 - 2 * place), len(lists))
@@ -46,11 +49,64 @@ def pair_weights(lists: Lists, k: int) -> np.ndarray:
 def _unlike_pairs(
     owner: np.ndarray, gains: np.ndarray, sizes: np.ndarray
 ) -> np.ndarray:
-    """How many pairs of each list have two gains; equal gains stand together."""
-    new = np.concatenate(([True], (np.diff(owner) != 0) | (np.diff(gains) != 0)))
-    starts = np.flatnonzero(new)
-    runs = np.diff(np.concatenate((starts, [gains.size])))
+    """How many pairs of each list differ in gain; equal gains stand together."""
+    starts = run_starts(owner, gains)
+    runs = np.diff(np.append(starts, gains.size))
     return (sizes**2 - np.bincount(owner[starts], runs**2, sizes.size)) / 2
+
+
+class PairLogistic:
+    """Logistic loss of the pairs of candidate lists plus ``weight_reg / 2 |w|^2``.
+
+    ``columns`` (n, p) belong to the documents of ``lists`` in their order; a larger weighted sum is
+    a better score.
+    """
+
+    def __init__(
+        self, columns: np.ndarray, lists: Lists, weight_reg: float, k: int
+    ) -> None:
+        self.columns = columns
+        self.lists = lists
+        self.weight_reg = weight_reg
+        self.gains = lists.gains
+        self.weights = pair_weights(lists, k)
+        # Runs of lists depend on nothing but the lists, so that sums round the same.
+        self.runs = even_runs(lists.indptr[:-1], RUN)
+        self.losses = np.empty(len(lists))
+        self.slopes = np.empty((len(self.runs), columns.shape[1]))
+        n_pairs = float(np.sum(np.diff(lists.indptr) ** 2))
+        self.flops = 4.0 * columns.size + 10.0 * n_pairs
+
+    def value_and_gradient(self, w: np.ndarray) -> tuple[float, np.ndarray]:
+        """The loss of weights, and its gradient."""
+        # Products of one precision are much faster than mixed ones.
+        cast = w.astype(self.columns.dtype)
+
+        def work(number: int) -> None:
+            self._store_run(number, cast)
+
+        for_each(work, range(len(self.runs)), flops=self.flops)
+        value = self.losses.sum() + self.weight_reg / 2 * (w @ w)
+        return float(value), self.slopes.sum(axis=0) + self.weight_reg * w
+
+    def _store_run(self, number: int, w: np.ndarray) -> None:
+        """Store the losses of the lists of a run, and the sum of their slopes."""
+        from ...._engine.kernels.lists import pair_losses
+
+        first, last = self.runs[number]
+        edges = self.lists.indptr[first : last + 1]
+        rows = slice(edges[0], edges[-1])
+        scores = (self.columns[rows] @ w).astype(np.float64)
+        slopes = np.empty(scores.size)
+        pair_losses(
+            scores,
+            self.gains[rows],
+            edges - edges[0],
+            self.weights[first:last],
+            self.losses[first:last],
+            slopes,
+        )
+        self.slopes[number] = slopes.astype(w.dtype) @ self.columns[rows]
 
 
 def logistic_weights(
@@ -59,108 +115,67 @@ def logistic_weights(
     *,
     weight_reg: float,
     k: int,
-    positive: int,
+    non_negative: bool,
     max_iter: int,
 ) -> np.ndarray:
-    """Weights of columns that minimise the logistic loss of pairs plus ``weight_reg / 2 |w|^2``.
+    """Weights of columns that minimise the logistic loss of pairs by L-BFGS."""
+    loss = PairLogistic(columns, lists, weight_reg, k)
+    start = np.zeros(columns.shape[1])
+    if non_negative:
+        return _minimize_bounded(loss, start, max_iter)
+    minimum = minimize_lbfgs(
+        loss.value_and_gradient, start, tol=TOL, max_iter=max_iter, memory=MEMORY
+    )
+    return minimum.parameters
 
-    ``columns`` (n, p) belong to the documents of ``lists`` in their order, a larger sum is better;
-    the first ``positive`` weights are kept from falling below 0.
-    """
-    from ...._engine.kernels.lists import pair_losses
 
-    weights, gains = pair_weights(lists, k), lists.gains
-    parts = _even_parts(lists)
-    losses, slopes = np.empty(len(lists)), np.empty((len(parts), columns.shape[1]))
-    flops = 4.0 * columns.size + 10.0 * float(np.sum(np.diff(lists.indptr) ** 2))
-
-    def objective(w: np.ndarray) -> tuple[float, np.ndarray]:
-        single = w.astype(columns.dtype)
-
-        def work(number: int) -> None:
-            part = parts[number]
-            edges = lists.indptr[part.start : part.stop + 1]
-            rows = slice(edges[0], edges[-1])
-            scores = (columns[rows] @ single).astype(np.float64)
-            pull = np.empty(scores.size)
-            pair_losses(
-                scores, gains[rows], edges - edges[0], weights[part], losses[part], pull
-            )
-            slopes[number] = pull.astype(columns.dtype) @ columns[rows]
-
-        for_each(work, range(len(parts)), flops=flops)
-        return float(losses.sum() + weight_reg / 2 * (w @ w)), slopes.sum(
-            axis=0
-        ) + weight_reg * w
-
-    n = columns.shape[1]
-    bounds = [(0, None)] * positive + [(None, None)] * (n - positive)
+def _minimize_bounded(
+    loss: PairLogistic, start: np.ndarray, max_iter: int
+) -> np.ndarray:
+    """SciPy's L-BFGS-B, for weights that must not fall below 0."""
     with single_threaded_blas():
-        found = minimize(
-            objective,
-            np.zeros(n),
+        result = scipy.optimize.minimize(
+            loss.value_and_gradient,
+            start,
             jac=True,
             method="L-BFGS-B",
-            bounds=bounds,
-            options={"maxiter": max_iter, "maxcor": 20},
+            bounds=[(0, None)] * start.size,
+            options={"maxiter": max_iter, "maxcor": MEMORY},
         )
-    return found.x
+    return result.x
 
 
-def _even_parts(lists: Lists) -> list[slice]:
-    """Runs of lists of about as many documents each; they depend on nothing but the lists."""
-    cuts = np.flatnonzero(np.diff(lists.indptr[:-1] // PART)) + 1
-    edges = [0, *cuts.tolist(), len(lists)]
-    return [slice(a, b) for a, b in pairwise(edges)]
+def shared_warp(H: np.ndarray, lists: Lists, options: WarpOptions) -> np.ndarray:
+    """Non-negative weights of metrics, by WARP steps through all lists in shuffled rounds."""
+    rng = np.random.default_rng(options.seed)
+    rounds = [rng.permutation(len(lists)) for _ in range(options.n_steps)]
+    return _warp(H, lists, np.concatenate(rounds), options)
 
 
-def shared_warp(H: np.ndarray, lists: Lists, descent: Descent) -> np.ndarray:
-    """One non-negative weight a metric, by WARP steps through all lists in shuffled rounds."""
-    rng = np.random.default_rng(descent.seed)
-    rounds = [rng.permutation(len(lists)) for _ in range(descent.n_steps)]
-    return _descend(H, lists, np.concatenate(rounds), descent, descent.seed)
+def per_list_warp(H: np.ndarray, lists: Lists, options: WarpOptions) -> np.ndarray:
+    """Non-negative weights for each list by its own WARP steps, whatever the number of threads."""
+    order = np.zeros(options.n_steps, dtype=np.int64)
+
+    def learn(q: int) -> np.ndarray:
+        seed = options.seed + 7919 * (q + 1)
+        one = lists.take(np.array([q]))
+        return _warp(H[lists.rows_of(q)], one, order, options._replace(seed=seed))
+
+    return np.stack(list(thread_map(learn, range(len(lists)), depth=16)))
 
 
-def each_warp(H: np.ndarray, lists: Lists, descent: Descent) -> np.ndarray:
-    """Weights for each list by steps of its own, whatever the number of threads."""
-
-    def work(q: int) -> np.ndarray:
-        part = lists.part(q)
-        own = Lists(
-            np.array([0, part.stop - part.start]),
-            lists.rows[part],
-            lists.grades[part],
-            lists.weights[q : q + 1],
-        )
-        seed = descent.seed + 7919 * (q + 1)
-        return _descend(
-            H[part], own, np.zeros(descent.n_steps, dtype=np.int64), descent, seed
-        )
-
-    return np.stack(list(thread_map(work, range(len(lists)), depth=16)))
-
-
-def _descend(
-    H: np.ndarray, lists: Lists, order: np.ndarray, descent: Descent, seed: int
+def _warp(
+    H: np.ndarray, lists: Lists, order: np.ndarray, options: WarpOptions
 ) -> np.ndarray:
-    from ...._engine.kernels.lists import warp_descent
+    """Mean weights of the last half of WARP steps through the lists in the given order."""
+    from ...._engine.kernels.lists import ListEnds, WarpSettings, warp_descent
 
-    top, low = lists.ends()
-    levels = np.concatenate(
-        ([0.0], np.cumsum(1 / np.log2(np.arange(2, low.max() + 2))))
-    )
-    phi, mean = np.ones(H.shape[1]), np.zeros(H.shape[1])
-    warp_descent(
-        H,
-        lists.indptr,
-        top,
-        low,
-        order,
-        phi,
-        descent.margin,
-        descent.step,
-        levels,
-        seed,
-        mean,
-    )
+    n_top, n_low = lists.ends()
+    by_rank = 1 / np.log2(np.arange(2, n_low.max() + 2))
+    rank_weights = np.concatenate(([0.0], np.cumsum(by_rank)))
+    weights = np.ones(H.shape[1])
+    mean = np.zeros(H.shape[1])
+    ends = ListEnds(lists.indptr, n_top, n_low)
+    settings = WarpSettings(options.margin, options.step, rank_weights, options.seed)
+    warp_descent(H, ends, order, weights, settings, mean)
     return mean

@@ -1,4 +1,4 @@
-"""Local metrics of queries that have vectors, which are their own anchors."""
+"""Local metrics of queries that have vectors, and are their own anchors."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from ...._engine.parallel import Step, current_backend
 from ....relevance.relevance import Relevance
 from .lists import Lists
 from .local_metrics import (
-    Local,
-    Recipe,
+    LocalMetrics,
+    LocalOptions,
     local_factor,
     set_scatter,
     shared_directions,
     unit_of,
 )
-from .scatter import Scatter, all_pairs, centred
+from .pair_sums import CentredPoints
+from .scatter import Scatter, all_pairs
 
-MOST_JUDGED = 64  # items of each kind that weights of a query are learned from
-MOST_QUERIES = 300
+MAX_JUDGED = 64  # items of each kind from which weights of a query are learned
+MAX_QUERIES = 300
 PAIR_BLOCK = 1024
 
 
@@ -27,69 +28,76 @@ def query_metrics(
     relevance: Relevance,
     points: np.ndarray,
     n_metrics: int,
-    recipe: Recipe,
+    options: LocalOptions,
     rng: np.random.Generator,
-) -> Local:
-    """The metric of all pairs if one is asked for, else those of queries drawn at random.
+) -> LocalMetrics:
+    """One metric of all pairs, or several local metrics of random queries.
 
-    Queries that share their judgments, as those of a class do, share a metric, so no more are made
-    than there are different rows of judgments.
+    Queries that share their judgments, as those of a class do, share a metric, so there are no
+    more metrics than different rows of judgments.
     """
-    separate = None if relevance.queries_are_rows else points
-    pool = all_pairs(centred(Z, relevance, separate), relevance)
+    queries = None if relevance.queries_are_rows else points
+    pool = all_pairs(CentredPoints.of(Z, relevance, queries), relevance)
     if n_metrics == 1:
-        factor = local_factor(pool, pool, recipe._replace(pooling=1.0))
-        # No two points are farther apart than twice the farthest from the mean.
-        unit = 2 * unit_of((Z - Z.mean(axis=0)) @ factor.T, recipe.largest)
-        return Local(factor[None] / unit, np.array([-1]))
+        return _single_metric(Z, pool, options)
     order = rng.permutation(relevance.n_queries)
     _, first = np.unique(relevance.rows[order], return_index=True)
     chosen = order[np.sort(first)[:n_metrics]]
-    shared = shared_directions(pool, recipe)
+    shared = shared_directions(pool, options)
     if shared is not None:
-        pool = Scatter(*(shared @ part @ shared.T for part in pool))
-        Z, points = Z @ shared.T, points @ shared.T
+        pool = pool.along(shared)
+        Z = Z @ shared.T
+        points = points @ shared.T
 
     step = _QueryStep(Z, relevance, points)
-    factors = np.stack(
-        list(current_backend().map(step, chosen.tolist(), (pool, recipe)))
-    )
+    state = (pool, options)
+    factors = np.stack(list(current_backend().map(step, chosen.tolist(), state)))
     if shared is not None:
         factors = factors @ shared
-    return Local(factors, np.full(len(chosen), -1))
+    return LocalMetrics(factors, np.full(len(chosen), -1))
+
+
+def _single_metric(Z: np.ndarray, pool: Scatter, options: LocalOptions) -> LocalMetrics:
+    factor = local_factor(pool, pool, options._replace(pooling=1.0))
+    # No two points are farther apart than twice the farthest from the mean.
+    unit = 2 * unit_of((Z - Z.mean(axis=0)) @ factor.T, options.largest)
+    return LocalMetrics(factor[None] / unit, np.array([-1]))
 
 
 class _QueryStep(Step):
-    """The metric of a query, from its relevant and irrelevant items."""
+    """The local metric of a query, from its relevant and irrelevant items."""
 
     def __init__(self, Z: np.ndarray, relevance: Relevance, points: np.ndarray) -> None:
-        self.Z, self.relevance, self.points = Z, relevance, points
+        self.Z = Z
+        self.relevance = relevance
+        self.points = points
 
-    def map_block(self, query: int, state: tuple[Scatter, Recipe]) -> np.ndarray:
-        """Its factor."""
-        pool, recipe = state
-        high, low = self.relevance.relevant(query), self.relevance.irrelevant(query)
-        near = np.concatenate([self.points[query][None], self.Z[high]]).astype(
-            np.float64
-        )
-        far = self.Z[low].astype(np.float64)
-        factor = local_factor(set_scatter(near, far), pool, recipe)
-        judged = np.concatenate([near[1:], far])
-        return factor / unit_of((judged - near[0]) @ factor.T, recipe.largest)
+    def map_block(self, query: int, state: tuple[Scatter, LocalOptions]) -> np.ndarray:
+        """The factor of its metric."""
+        pool, options = state
+        point = self.points[query].astype(np.float64)
+        relevant = self.Z[self.relevance.relevant(query)].astype(np.float64)
+        irrelevant = self.Z[self.relevance.irrelevant(query)].astype(np.float64)
+        scatter = set_scatter(np.concatenate([point[None], relevant]), irrelevant)
+        factor = local_factor(scatter, pool, options)
+        judged = np.concatenate([relevant, irrelevant])
+        return factor / unit_of((judged - point) @ factor.T, options.largest)
 
 
 def judged_rows(
     relevance: Relevance, rng: np.random.Generator
 ) -> tuple[Lists, np.ndarray]:
     """Relevant and irrelevant items of queries as lists, and the query of each entry."""
-    queries = np.sort(rng.permutation(relevance.n_queries)[:MOST_QUERIES])
-    rows, grades, sizes = [], [], []
+    queries = np.sort(rng.permutation(relevance.n_queries)[:MAX_QUERIES])
+    rows = []
+    grades = []
+    sizes = []
     for query in queries.tolist():
-        high = _some(relevance.relevant(query), rng)
-        low = _some(relevance.irrelevant(query), rng)
-        rows += [high, low]
-        grades += [np.ones(high.size), np.zeros(low.size)]
-        sizes.append(high.size + low.size)
+        relevant = _sample(relevance.relevant(query), rng)
+        irrelevant = _sample(relevance.irrelevant(query), rng)
+        rows += [relevant, irrelevant]
+        grades += [np.ones(relevant.size), np.zeros(irrelevant.size)]
+        sizes.append(relevant.size + irrelevant.size)
     lists = Lists(
         np.concatenate(([0], np.cumsum(sizes))),
         np.concatenate(rows),
@@ -99,10 +107,10 @@ def judged_rows(
     return lists, np.repeat(queries, sizes)
 
 
-def _some(items: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    if items.size <= MOST_JUDGED:
+def _sample(items: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    if items.size <= MAX_JUDGED:
         return items
-    return np.sort(rng.choice(items, MOST_JUDGED, replace=False))
+    return np.sort(rng.choice(items, MAX_JUDGED, replace=False))
 
 
 def pair_squares(
@@ -117,13 +125,16 @@ def pair_squares(
     Every point is mapped once, for most are in many pairs.
     """
     items, item_of = np.unique(rows, return_inverse=True)
-    asked, query_of = np.unique(owner, return_inverse=True)
-    X, Q = Z[items], points[asked]
+    queries, query_of = np.unique(owner, return_inverse=True)
+    X = Z[items]
+    Q = points[queries]
     squares = np.empty((rows.size, len(factors)), dtype=Z.dtype)
     for r, factor in enumerate(factors):
-        near, far = (part @ factor.T.astype(Z.dtype) for part in (Q, X))
+        map_ = factor.T.astype(Z.dtype)
+        mapped_items = X @ map_
+        mapped_queries = Q @ map_
         for start in range(0, rows.size, PAIR_BLOCK):
-            part = slice(start, start + PAIR_BLOCK)
-            gaps = far[item_of[part]] - near[query_of[part]]
-            squares[part, r] = np.einsum("ij,ij->i", gaps, gaps)
+            block = slice(start, start + PAIR_BLOCK)
+            gaps = mapped_items[item_of[block]] - mapped_queries[query_of[block]]
+            squares[block, r] = np.einsum("ij,ij->i", gaps, gaps)
     return squares

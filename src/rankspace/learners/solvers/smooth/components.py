@@ -1,35 +1,28 @@
-"""Few directions in which relevant items are near: losses over a linear map, starts, descent."""
+"""PARCA's regularised loss of a linear map, its starts (PCA, LDA, random) and multi-start."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 import scipy.linalg
-import scipy.optimize
 import scipy.sparse
 
-from ...._engine.parallel.threads import single_threaded_blas, thread_map
+from ...._engine.parallel.threads import thread_map
 from ....relevance.relevance import Relevance
 from ..points import Points
 from ..warp.starts import start_factor
+from .lbfgs import Minimum
+from .pair_loss import judgment_table
 from .pair_ratio import PairRatio
 
-# Classes that can be collapsed let log F fall as fast as a ridge rises; log (F + FLOOR) ends.
+# Where classes can be collapsed, log F falls faster than the regularisation rises.
 FLOOR = 1e-6
-REACHES = (
-    0.5,
-    1.0,
-    2.0,
-    4.0,
-    8.0,
-)  # root mean squared lengths of embedded points to start with
-MOST_DIRECTIONS = (
-    100  # principal directions in which a discriminant start is looked for
-)
+START_LENGTHS = (0.5, 1.0, 2.0, 4.0, 8.0)  # root mean square of the embedded points
+MAX_DIRECTIONS = 100  # principal directions searched for discriminant ones
 SHRINKAGE = 1e-2
-AHEAD = 64  # blocks of rows that a thread multiplies before it waits for the others
+DEPTH = 64  # blocks of rows that a thread multiplies before it waits for the others
 
 
 class Loss(Protocol):
@@ -45,15 +38,15 @@ class MapLoss:
     """``log (F + FLOOR)`` of points under a linear map, which is (n_components, n_features)."""
 
     def __init__(self, points: Points, relevance: Relevance) -> None:
-        self.points, self.relevance = points, relevance
+        self.points = points
+        self.relevance = relevance
         self._ratio = PairRatio(points, relevance)
 
     def embed(self, A: np.ndarray) -> np.ndarray:
-        """Points under the map, from their mean, in double precision."""
-        F = A.T.astype(self.points.matrix.dtype)
-        Z = np.concatenate(
-            [*self._products(lambda rows, _: rows @ F)], dtype=np.float64
-        )
+        """Points under the map, centred, in double precision."""
+        map_ = A.T.astype(self.points.matrix.dtype)
+        products = self._map_rows(lambda rows: self.points.matrix[rows] @ map_)
+        Z = np.concatenate(list(products), dtype=np.float64)
         return Z - Z.mean(axis=0)
 
     def value_and_gradient(
@@ -65,47 +58,46 @@ class MapLoss:
         slopes *= np.exp(value - floored)
         slopes = slopes.astype(self.points.matrix.dtype, copy=False)
         gradient = np.zeros(A.shape)
-        for part in self._products(lambda rows, part: slopes[part].T @ rows):
-            gradient += part
+        products = self._map_rows(
+            lambda rows: slopes[rows].T @ self.points.matrix[rows]
+        )
+        for product in products:
+            gradient += product
         return float(floored), gradient
 
-    def _products(
-        self, product: Callable[[Any, slice], np.ndarray]
-    ) -> Iterator[np.ndarray]:
+    def _map_rows(self, product: Callable[[slice], np.ndarray]) -> Iterator[np.ndarray]:
         """A product with each block of rows; sparse rows are one block.
 
-        In threads of our own: those of BLAS spin on for a while, in the way of the pairs.
+        In threads of our own: those of BLAS spin on for a while and delay the pairs.
         """
-        matrix = self.points.matrix
         if self.points.is_sparse:
-            return iter([product(matrix, slice(None))])
-        blocks = self.points.blocks
-        return thread_map(lambda part: product(matrix[part], part), blocks, depth=AHEAD)
+            return iter([product(slice(None))])
+        return thread_map(product, self.points.blocks, depth=DEPTH)
 
 
-class RidgedLoss:
-    """PARCA: the loss of a map plus ``ridge |A|_F^2``."""
+class RegularizedLoss:
+    """PARCA: the loss of a map plus ``reg |A|_F^2``."""
 
-    def __init__(self, loss: MapLoss, ridge: float) -> None:
-        self.loss, self.ridge = loss, ridge
+    def __init__(self, loss: MapLoss, reg: float) -> None:
+        self.loss = loss
+        self.reg = reg
 
     def value_and_gradient(
         self, A: np.ndarray, queries: np.ndarray | None = None
     ) -> tuple[float, np.ndarray]:
         """The loss over all queries or some, and its gradient."""
         value, gradient = self.loss.value_and_gradient(A, queries)
-        return value + self.ridge * float(np.sum(A * A)), gradient + 2 * self.ridge * A
+        return value + self.reg * float(np.sum(A * A)), gradient + 2 * self.reg * A
 
-    def at_best_length(
+    def rescale_start(
         self, directions: np.ndarray, queries: np.ndarray | None = None
     ) -> np.ndarray:
-        """Directions in the length, of a few, at which the loss of all or some queries is least."""
-        reach = np.sqrt(np.mean(np.sum(self.loss.embed(directions) ** 2, axis=1)))
-        unit = directions / (reach or 1.0)
-        return min(
-            (t * unit for t in REACHES),
-            key=lambda A: self.value_and_gradient(A, queries)[0],
-        )
+        """Directions at the length, of a few, where the loss of all or some queries is lowest."""
+        length = np.sqrt(np.mean(np.sum(self.loss.embed(directions) ** 2, axis=1)))
+        unit = directions / (length or 1.0)
+        starts = [factor * unit for factor in START_LENGTHS]
+        losses = [self.value_and_gradient(A, queries)[0] for A in starts]
+        return starts[int(np.argmin(losses))]
 
 
 # ---------------------------------------------------------------------- starts
@@ -115,22 +107,20 @@ def start_of(
     name: str, points: Points, relevance: Relevance, m: int, seed: int
 ) -> np.ndarray:
     """Directions to start from, (m, n_features): "pca", "random" or "lda"."""
-    items = points.matrix[: points.n_items]
     if name == "lda":
         return _discriminant(points, relevance, m, seed)
-    return start_factor(items, m, name, 1.0, seed).T
+    return start_factor(points.matrix[: points.n_items], m, name, 1.0, seed).T
 
 
 def _discriminant(
     points: Points, relevance: Relevance, m: int, seed: int
 ) -> np.ndarray:
-    """Directions of much variance beside that of queries and their relevant items.
+    """Fisher's discriminant directions, with queries and relevant items in place of classes.
 
-    Fisher's, with queries and relevant items in the place of classes, among the leading principal
-    directions.
+    They are searched among the leading principal directions.
     """
     items = points.matrix[: points.n_items]
-    r = max(m, min(MOST_DIRECTIONS, *items.shape))
+    r = max(m, min(MAX_DIRECTIONS, *items.shape))
     basis = start_factor(items, r, "pca", 1.0, seed)
     Y = np.asarray(points.matrix @ basis.astype(items.dtype), dtype=np.float64)
     Y -= Y.mean(axis=0)
@@ -144,85 +134,47 @@ def _discriminant(
 def _relevant_scatter(
     Y: np.ndarray, points: Points, relevance: Relevance
 ) -> np.ndarray:
-    """Mean over queries of ``(q - x)(q - x)'`` over their relevant items, a query's own included.
+    """Mean over queries of the scatter ``(q - x)(q - x)'`` of their relevant items.
 
-    Rows of judgments are summed up once for all queries that share them.
+    A query that is an item counts among its own. Rows of judgments are summed up once for all
+    queries that share them.
     """
-    n_rows, n_queries = relevance.indptr.size - 1, relevance.n_queries
-    weights = relevance.weights / relevance.weights.sum()
-    queries, items = Y[points.query_rows], Y[: points.n_items]
-    grades = (relevance.grades >= relevance.min_relevant_grade).astype(np.float64)
-    shape = (n_rows, relevance.n_items)
-    table = scipy.sparse.csr_array(
-        (grades, relevance.items, relevance.indptr), shape=shape
-    )
+    queries = Y[points.query_rows]
+    items = Y[: points.n_items]
+    is_relevant = relevance.grades >= relevance.min_relevant_grade
+    table = judgment_table(relevance, is_relevant.astype(np.float64))
     table = scipy.sparse.diags_array(1 / np.maximum(table.sum(axis=1), 1)) @ table
-    of_rows = scipy.sparse.csr_array(
-        (weights, (relevance.rows, np.arange(n_queries))), shape=(n_rows, n_queries)
+    weights = relevance.weights / relevance.weights.sum()
+    row_weights = scipy.sparse.csr_array(
+        (weights, (relevance.rows, np.arange(weights.size))),
+        shape=(table.shape[0], weights.size),
     )
-    cross = (of_rows @ queries).T @ (table @ items)
-    of_items = table.T @ of_rows.sum(axis=1)
-    squares = queries.T @ (weights[:, None] * queries) + items.T @ (
-        of_items[:, None] * items
-    )
+    cross = (row_weights @ queries).T @ (table @ items)
+    item_weights = table.T @ row_weights.sum(axis=1)
+    squares = queries.T @ (weights[:, None] * queries)
+    squares = squares + items.T @ (item_weights[:, None] * items)
     return squares - cross - cross.T
-
-
-# ---------------------------------------------------------------------- descent
-
-
-class Descent(NamedTuple):
-    """Where a search ended, losses on the way, whether it stood still, and its steps."""
-
-    parameters: np.ndarray
-    loss: float
-    losses: list[float]
-    converged: bool
-    n_steps: int
-
-
-def descend(loss: Loss, start: np.ndarray, *, tol: float, max_iter: int) -> Descent:
-    """L-BFGS until a step lowers the loss by less than ``tol``."""
-    losses: list[float] = []
-
-    def flat(vector: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = loss.value_and_gradient(vector.reshape(start.shape))
-        return value, gradient.ravel()
-
-    def callback(intermediate_result: Any) -> None:
-        losses.append(float(intermediate_result.fun))
-
-    with single_threaded_blas():  # threads that BLAS starts for L-BFGS would spin on
-        found = scipy.optimize.minimize(
-            flat,
-            start.ravel(),
-            method="L-BFGS-B",
-            jac=True,
-            callback=callback,
-            options={"maxiter": max_iter, "maxcor": 20, "ftol": tol, "gtol": 0.0},
-        )
-    converged = found.nit < max_iter
-    return Descent(
-        found.x.reshape(start.shape), float(found.fun), losses, converged, len(losses)
-    )
 
 
 def multi_start(
     starts: Mapping[str, np.ndarray],
-    run: Callable[[np.ndarray, int], Descent],
+    run: Callable[[np.ndarray, int], Minimum],
     max_iter: int,
-) -> tuple[str, Descent]:
-    """Let every start go a tenth of the steps, and the best of them all the way; its name too."""
+) -> tuple[str, Minimum]:
+    """Multi-start: a tenth of the steps from every start, all steps from the best of them.
+
+    Returns the name of the best start too.
+    """
     if len(starts) == 1:
         (name,) = starts
         return name, run(starts[name], max_iter)
-    first = -(-max_iter // 10)
-    heats = {name: run(start, first) for name, start in starts.items()}
-    best = min(heats, key=lambda name: heats[name].loss)
-    heat = heats[best]
-    if heat.converged or first == max_iter:
-        return best, heat
-    rest = run(heat.parameters, max_iter - first)
-    return best, rest._replace(
-        losses=heat.losses + rest.losses, n_steps=heat.n_steps + rest.n_steps
-    )
+    n_first = -(-max_iter // 10)
+    minima = {name: run(start, n_first) for name, start in starts.items()}
+    best = min(minima, key=lambda name: minima[name].loss)
+    first = minima[best]
+    if first.converged or n_first == max_iter:
+        return best, first
+    rest = run(first.parameters, max_iter - n_first)
+    losses = first.losses + rest.losses
+    n_steps = first.n_steps + rest.n_steps
+    return best, rest._replace(losses=losses, n_steps=n_steps)

@@ -1,6 +1,7 @@
-"""L-BFGS: a smooth function of many variables, gone down by the curvature of the last steps.
+"""Limited-memory BFGS with a backtracking line search.
 
-SciPy's is made for bounds, and its own work takes as long as a quarter of a gradient here.
+SciPy's L-BFGS-B serves where there are bounds. Without bounds it finds the same minima, but its own
+work takes as long as a quarter of a gradient here.
 """
 
 from __future__ import annotations
@@ -11,81 +12,135 @@ from typing import NamedTuple
 
 import numpy as np
 
-MEMORY = 10
-ARMIJO = 1e-4  # of the fall that the slope promises
-SHORTEST = 1e-10  # of a step, below which nothing lower is to be found
+from ...._engine.parallel.threads import single_threaded_blas
+
+MEMORY = 10  # steps whose curvature is remembered
+ARMIJO = 1e-4  # share of the decrease promised by the slope that a step must reach
+MIN_STEP = 1e-10  # step lengths below this find nothing lower
+PATIENCE = (
+    2  # small steps in a row that end a search: one alone may precede larger ones
+)
 
 Function = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
 
+class Minimum(NamedTuple):
+    """Where a minimisation ended, the loss after each step, and whether it converged."""
+
+    parameters: np.ndarray
+    loss: float
+    losses: list[float]
+    converged: bool
+    n_steps: int
+
+
 class Point(NamedTuple):
-    """Where a search stands."""
+    """A point, its value and its gradient."""
 
     x: np.ndarray
     value: float
     gradient: np.ndarray
 
 
-class _Change(NamedTuple):
-    """A step, the change of the gradient along it, and one over their product."""
+class _Curvature(NamedTuple):
+    """A step, the change of the gradient along it, and one over their inner product."""
 
     step: np.ndarray
-    bend: np.ndarray
+    change: np.ndarray
     inverse: float
 
 
-def lbfgs_steps(function: Function, x: np.ndarray) -> Iterator[Point]:
-    """The start, and every point that is lower than the one before, until there is none."""
-    now, changes = Point(x, *function(x)), deque[_Change](maxlen=MEMORY)
-    yield now
+def minimize_lbfgs(
+    function: Function,
+    start: np.ndarray,
+    *,
+    tol: float,
+    max_iter: int,
+    floor: float = 1.0,
+    memory: int = MEMORY,
+) -> Minimum:
+    """L-BFGS until two steps in a row lower the loss by no more than a fraction ``tol`` each.
+
+    Losses below ``floor`` count as ``floor``.
+    """
+    losses: list[float] = []
+    n_small = 0
+    # Threads that BLAS starts between evaluations would spin on the cores of ours.
+    with single_threaded_blas():
+        for point in lbfgs_steps(function, start, memory):
+            decrease = losses[-1] - point.value if losses else np.inf
+            losses.append(point.value)
+            if decrease <= tol * max(abs(point.value), floor):
+                n_small += 1
+            else:
+                n_small = 0
+            if n_small == PATIENCE or len(losses) > max_iter:
+                break
+    # A search that finds nothing lower ends at a kink of the loss, as good as any.
+    converged = n_small == PATIENCE or len(losses) <= max_iter
+    return Minimum(point.x, losses[-1], losses[1:], converged, len(losses) - 1)
+
+
+def lbfgs_steps(
+    function: Function, x: np.ndarray, memory: int = MEMORY
+) -> Iterator[Point]:
+    """Points of an L-BFGS search, each lower than the one before, until none is lower."""
+    point = Point(x, *function(x))
+    history = deque[_Curvature](maxlen=memory)
+    yield point
     while True:
-        direction = _direction(now.gradient, changes)
-        length = 1.0 if changes else 1 / max(1.0, float(np.linalg.norm(now.gradient)))
-        found = _lower(function, now, direction, length)
-        if found is None and changes:
-            changes.clear()
-            continue
-        if found is None:
+        length = 1.0
+        if not history:
+            length = 1 / max(1.0, float(np.linalg.norm(point.gradient)))
+        direction = _direction(point.gradient, history)
+        lower = line_search(function, point, direction, length)
+        if lower is None and not history:
             return
-        step, bend = found.x - now.x, found.gradient - now.gradient
-        product = float(np.vdot(step, bend))
-        if product > 1e-12 * float(np.vdot(bend, bend)):
-            changes.append(_Change(step, bend, 1 / product))
-        now = found
-        yield now
+        if lower is None:
+            history.clear()  # curvature met far away may point nowhere: try the gradient
+            continue
+        step = lower.x - point.x
+        change = lower.gradient - point.gradient
+        product = float(np.vdot(step, change))
+        if product > 1e-12 * float(np.vdot(change, change)):
+            history.append(_Curvature(step, change, 1 / product))
+        point = lower
+        yield point
 
 
-def _direction(gradient: np.ndarray, changes: deque[_Change]) -> np.ndarray:
-    """Minus the gradient, over the curvature that was met."""
-    direction, weights = -gradient, []
-    for change in reversed(changes):
-        weights.append(change.inverse * float(np.vdot(change.step, direction)))
-        direction -= weights[-1] * change.bend
-    if changes:
-        last = changes[-1]
-        direction /= last.inverse * float(np.vdot(last.bend, last.bend))
-    for change, weight in zip(changes, reversed(weights), strict=True):
-        direction += (
-            weight - change.inverse * float(np.vdot(change.bend, direction))
-        ) * change.step
+def _direction(gradient: np.ndarray, history: deque[_Curvature]) -> np.ndarray:
+    """The quasi-Newton direction by the two-loop recursion."""
+    direction = -gradient
+    weights = []
+    for curvature in reversed(history):
+        weight = curvature.inverse * float(np.vdot(curvature.step, direction))
+        direction -= weight * curvature.change
+        weights.append(weight)
+    if history:
+        last = history[-1]
+        direction /= last.inverse * float(np.vdot(last.change, last.change))
+    for curvature, weight in zip(history, reversed(weights), strict=True):
+        back = curvature.inverse * float(np.vdot(curvature.change, direction))
+        direction += (weight - back) * curvature.step
     return direction
 
 
-def _lower(
-    function: Function, now: Point, direction: np.ndarray, length: float
+def line_search(
+    function: Function, point: Point, direction: np.ndarray, length: float
 ) -> Point | None:
-    """A point in a direction that is lower by enough."""
-    slope = float(np.vdot(now.gradient, direction))
+    """Backtracking line search: a point that is lower by the Armijo rule, if there is one."""
+    slope = float(np.vdot(point.gradient, direction))
     if not slope < 0:
         return None
-    while length > SHORTEST:
-        x = now.x + length * direction
+    while length > MIN_STEP:
+        x = point.x + length * direction
         value, gradient = function(x)
-        if value <= now.value + ARMIJO * length * slope:
+        if value <= point.value + ARMIJO * length * slope:
             return Point(x, value, gradient)
-        bend = (
-            value - now.value - length * slope
-        )  # a parabola through both, and the slope
-        guess = -slope * length**2 / (2 * bend) if np.isfinite(bend) else 0.0
+        # The lowest point of a parabola through both values and the slope, within bounds.
+        excess = value - point.value - length * slope
+        guess = 0.0
+        if np.isfinite(excess):
+            guess = -slope * length**2 / (2 * excess)
         length = min(max(guess, 0.1 * length), 0.5 * length)
     return None

@@ -1,4 +1,4 @@
-"""Logistic PARCA: a map with entries from 0 to 1, which divides the features among components."""
+"""Logistic PARCA: a loss with an entropy penalty that divides features among components."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from .components import MapLoss
 class LogisticLoss:
     """The loss of the map ``A = h(B)``, h the logistic function, plus ``beta`` times an entropy.
 
-    The entropy is that of the shares of a feature in the components, as a mean over features, and 1
-    if all shares are equal. Shares are found from logs of h, so none is lost where h is next to 0.
+    The entropy is that of the memberships of a feature in the components, averaged over features:
+    1 if all are equal. Memberships come from logs of h, so none is lost where h is near 0.
     """
 
     def __init__(self, loss: MapLoss, beta: float) -> None:
-        self.loss, self.beta = loss, beta
+        self.loss = loss
+        self.beta = beta
 
     def value_and_gradient(
         self, B: np.ndarray, queries: np.ndarray | None = None
@@ -27,12 +28,13 @@ class LogisticLoss:
         gradient *= A * (1 - A)
         if self.beta and len(B) > 1:
             entropy, slopes = mean_entropy(B)
-            value, gradient = value + self.beta * entropy, gradient + self.beta * slopes
+            value += self.beta * entropy
+            gradient += self.beta * slopes
         return value, gradient
 
 
 def memberships(B: np.ndarray) -> np.ndarray:
-    """Share of each component in each feature, ``h(B_kd) / sum over l of h(B_ld)``."""
+    """Membership of each feature in each component, ``h(B_kd) / sum over l of h(B_ld)``."""
     return np.exp(_log_memberships(B))
 
 
@@ -42,7 +44,7 @@ def _log_memberships(B: np.ndarray) -> np.ndarray:
 
 
 def mean_entropy(B: np.ndarray) -> tuple[float, np.ndarray]:
-    """Mean over features of the entropy of their memberships, in units of log K, and its gradient.
+    """Mean entropy of the memberships of a feature, in units of log K, and its gradient.
 
     The derivative by B_md is ``p_md (1 - h_md) (sum over k of p_kd log p_kd - log p_md)``.
     """

@@ -1,4 +1,4 @@
-"""Losses of squared distances, query by query, minimised over a linear map by L-BFGS.
+"""Losses of squared distances (LMNN, MLCC, listwise softmax), minimised over a linear map.
 
 A loss enters through its derivative by each distance only: with ``A[q, x]`` that derivative, the
 gradient by W is the sum of ``A[q, x] (q - x)(q - x)'``, four matrix products a block of queries.
@@ -7,53 +7,43 @@ gradient by W is the sum of ``A[q, x] (q - x)(q - x)'``, four matrix products a 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse
 from scipy.special import xlogy
 
-from ...._engine.parallel.threads import n_threads, single_threaded_blas, thread_map
+from ...._engine.parallel.threads import n_threads, thread_map
 from ....evaluation.measures import gains_of
 from ....relevance.relevance import Relevance
-from .lbfgs import lbfgs_steps
+from .lbfgs import Minimum, minimize_lbfgs
 
 RELEVANT, IRRELEVANT, LEFT_OUT = 2, 1, 0
-BLOCK, ITEM_BLOCK = (
-    256,
-    512,
-)  # queries and items: small enough for all threads to have some
+# Queries and items of a block: few enough for every thread to get a block.
+BLOCK = 256
+ITEM_BLOCK = 512
 GAINS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "exponential": gains_of,
     "linear": lambda grades: grades,
     "binary": np.ones_like,
 }
 
-# Distances, states and query numbers of a block give its losses and derivatives, both weighted.
+# From distances, states and query numbers of a block to its losses and their derivatives.
 RowLoss = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
-class Minimum(NamedTuple):
-    """Where a search ended, and the loss after each step."""
-
-    components: np.ndarray
-    loss: float
-    losses: list[float]
-    converged: bool
-
-
-class Minimised:
-    """A loss with a value and a gradient, to be gone down from a map."""
+class SmoothLoss:
+    """A loss of a linear map, to be minimised by L-BFGS."""
 
     def value_and_gradient(
-        self, L: np.ndarray, of_rows: Any
+        self, L: np.ndarray, row_loss: Any
     ) -> tuple[float, np.ndarray]:
         """The loss under a map, and its gradient by the map."""
         raise NotImplementedError
 
     def minimise(
         self,
-        of_rows: Any,
+        row_loss: Any,
         start: np.ndarray,
         *,
         tol: float,
@@ -61,38 +51,31 @@ class Minimised:
         reg: float = 0.0,
         floor: float = 1.0,
     ) -> Minimum:
-        """Go down from a map until two steps lower the loss by no more than a share ``tol`` each.
+        """Minimise the loss plus ``reg`` times the squared distance from the start by L-BFGS.
 
-        Losses below ``floor`` count as that much. With ``reg``, so many times the squared distance
-        from the start is added to the loss, and the first step that is tried makes that 1/4 at
-        most, and is no longer than the start.
+        It stops when two steps in a row lower the loss by no more than a fraction ``tol`` each,
+        where losses below ``floor`` count as ``floor``.
         """
-        unit = min(1 / (2 * np.sqrt(reg)), float(np.linalg.norm(start))) if reg else 1.0
+        unit = 1.0
+        if reg:
+            # The first step tried costs at most 1/4, and is no longer than the start.
+            unit = min(1 / (2 * np.sqrt(reg)), float(np.linalg.norm(start)))
 
-        def function(steps: np.ndarray) -> tuple[float, np.ndarray]:
+        def objective(steps: np.ndarray) -> tuple[float, np.ndarray]:
             away = unit * steps
-            value, gradient = self.value_and_gradient(start + away, of_rows)
+            value, gradient = self.value_and_gradient(start + away, row_loss)
             gradient += 2 * reg * away
             gradient *= unit
             return value + reg * float(np.vdot(away, away)), gradient
 
-        losses: list[float] = []
-        small = 0  # steps in a row: one alone may come before larger ones
-        with (
-            single_threaded_blas()
-        ):  # threads of products in between keep ours from their cores
-            for point in lbfgs_steps(function, np.zeros(start.shape)):
-                losses.append(point.value)
-                fell = losses[-2] - losses[-1] if len(losses) > 1 else np.inf
-                small = small + 1 if fell <= tol * max(abs(losses[-1]), floor) else 0
-                if small == 2 or len(losses) > max_iter:
-                    break
-        # A search that finds nothing lower ends at a kink of the loss, as good as any.
-        converged = small == 2 or len(losses) <= max_iter
-        return Minimum(start + unit * point.x, losses[-1], losses[1:], converged)
+        origin = np.zeros(start.shape)
+        minimum = minimize_lbfgs(
+            objective, origin, tol=tol, max_iter=max_iter, floor=floor
+        )
+        return minimum._replace(parameters=start + unit * minimum.parameters)
 
 
-class PairLoss(Minimised):
+class PairLoss(SmoothLoss):
     """Mean over queries of a loss of the squared distances to all items.
 
     Parameters
@@ -108,35 +91,34 @@ class PairLoss(Minimised):
     def __init__(
         self, X: np.ndarray, Q: np.ndarray, relevance: Relevance, max_memory: int
     ) -> None:
-        self.X, self.Q, self.relevance, self.max_memory = X, Q, relevance, max_memory
+        self.X = X
+        self.Q = Q
+        self.relevance = relevance
+        self.max_memory = max_memory
         self.weights = relevance.weights / relevance.weights.sum()
         self._judged = judged_states(relevance)
-        entries = max_memory * 2**20 // (64 * n_threads())
-        self.blocks = _pairs_of_blocks(
-            relevance.n_queries, max(1, min(BLOCK, entries // len(X)))
-        )
-        self.item_blocks = [
-            slice(block[0], block[-1] + 1)
-            for block in _pairs_of_blocks(len(X), ITEM_BLOCK)
-        ]
+        n_entries = max_memory * 2**20 // (64 * n_threads())
+        block_size = max(1, min(BLOCK, n_entries // len(X)))
+        self.blocks = _even_blocks(relevance.n_queries, block_size)
+        item_blocks = _even_blocks(len(X), ITEM_BLOCK)
+        self.item_blocks = [slice(block[0], block[-1] + 1) for block in item_blocks]
 
-    def thinned(self, n_queries: int) -> Self:
-        """The loss of so many queries at most, spread evenly over all."""
+    def subsample(self, n_queries: int) -> Self:
+        """The loss of at most this many queries, spread evenly over all."""
         n = self.relevance.n_queries
         chosen = np.unique(np.linspace(0, n - 1, min(n, n_queries)).round().astype(int))
-        part = self.relevance.take_queries(chosen)
-        return type(self)(self.X, self.Q[chosen], part, self.max_memory)
+        relevance = self.relevance.take_queries(chosen)
+        return type(self)(self.X, self.Q[chosen], relevance, self.max_memory)
 
     def states(self, block: np.ndarray) -> np.ndarray:
-        """What each item is to each query of a block: `RELEVANT`, `IRRELEVANT` or `LEFT_OUT`."""
-        default = IRRELEVANT if self.relevance.unlisted_is_irrelevant else LEFT_OUT
-        states = np.full((block.size, len(self.X)), default, dtype=np.int8)
-        table = self._judged[self.relevance.rows[block]]
-        states[
-            np.repeat(np.arange(block.size), np.diff(table.indptr)), table.indices
-        ] = table.data
-        own = self.relevance.query_items[block]
-        states[own >= 0, own[own >= 0]] = LEFT_OUT
+        """`RELEVANT`, `IRRELEVANT` or `LEFT_OUT` for each query of a block and each item."""
+        states = np.empty((block.size, len(self.X)), dtype=np.int8)
+        states[:] = IRRELEVANT if self.relevance.unlisted_is_irrelevant else LEFT_OUT
+        judged = self._judged[self.relevance.rows[block]]
+        states[_row_numbers(judged), judged.indices] = judged.data
+        items = self.relevance.query_items[block]
+        is_item = items >= 0
+        states[is_item, items[is_item]] = LEFT_OUT
         return states
 
     def distances(
@@ -150,92 +132,105 @@ class PairLoss(Minimised):
         return np.maximum(distances, 0, out=distances)
 
     def unmapped(self, block: np.ndarray) -> np.ndarray:
-        """The same under the identity."""
+        """Squared distances of a block of queries from all items without a map."""
         return self.distances(block, self.X, self.Q)
 
     def value_and_gradient(
-        self, L: np.ndarray, of_rows: RowLoss
+        self, L: np.ndarray, row_loss: RowLoss
     ) -> tuple[float, np.ndarray]:
         """The loss under ``W = L'L``, and its gradient by L."""
         map_ = L.T.astype(self.X.dtype, copy=False)
-        items, queries = self._items_under(map_), self.Q @ map_
+        items = self._mapped_items(map_)
+        queries = self.Q @ map_
 
-        def of_block(block: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        def block_sums(block: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
             distances = self.distances(block, items, queries)
-            losses, slopes = of_rows(distances, self.states(block), block)
-            slopes *= self.weights[block, None]
+            loss, slopes = self._weighted(row_loss, distances, block)
             near = slopes @ self.X - slopes.sum(axis=1)[:, None] / 2 * self.Q[block]
-            losses = self.weights[block] @ losses
-            return float(losses), self.Q[block].T @ near, slopes.sum(axis=0)
+            return loss, self.Q[block].T @ near, slopes.sum(axis=0)
 
-        value, cross, columns = 0.0, np.zeros((L.shape[1],) * 2), np.zeros(len(self.X))
-        for part in thread_map(of_block, self.blocks, depth=4):
-            value += part[0]
-            cross += part[1]
-            columns += part[2]
+        value = 0.0
+        cross = np.zeros((L.shape[1], L.shape[1]))
+        columns = np.zeros(len(self.X))
+        sums = thread_map(block_sums, self.blocks, depth=4)
+        for block_loss, block_cross, block_columns in sums:
+            value += block_loss
+            cross += block_cross
+            columns += block_columns
         gradient = (self._scatter(columns) - cross - cross.T).astype(self.X.dtype)
         return value, (2 * L.astype(self.X.dtype) @ gradient).astype(float)
 
-    def _items_under(self, map_: np.ndarray) -> np.ndarray:
+    def _weighted(
+        self, row_loss: RowLoss, distances: np.ndarray, block: np.ndarray
+    ) -> tuple[float, np.ndarray]:
+        """The weighted loss of a block of queries, and its derivatives by the distances."""
+        losses, slopes = row_loss(distances, self.states(block), block)
+        slopes *= self.weights[block, None]
+        return float(self.weights[block] @ losses), slopes
+
+    def _mapped_items(self, map_: np.ndarray) -> np.ndarray:
         """All items under a map."""
-        return np.concatenate(
-            list(
-                thread_map(lambda part: self.X[part] @ map_, self.item_blocks, depth=4)
-            )
-        )
+
+        def product(rows: slice) -> np.ndarray:
+            return self.X[rows] @ map_
+
+        return np.concatenate(list(thread_map(product, self.item_blocks, depth=4)))
 
     def _scatter(self, weights: np.ndarray) -> np.ndarray:
         """The sum over items of a weight times the outer product of the item with itself."""
         weights = weights.astype(self.X.dtype)[:, None]
 
-        def of_block(part: slice) -> np.ndarray:
-            return (weights[part] * self.X[part]).T @ self.X[part]
+        def product(rows: slice) -> np.ndarray:
+            return (weights[rows] * self.X[rows]).T @ self.X[rows]
 
-        total = np.zeros((self.X.shape[1],) * 2)
-        for part in thread_map(of_block, self.item_blocks, depth=4):
-            total += part
+        total = np.zeros((self.X.shape[1], self.X.shape[1]))
+        for scatter in thread_map(product, self.item_blocks, depth=4):
+            total += scatter
         return total
 
 
-def _pairs_of_blocks(n: int, size: int) -> list[np.ndarray]:
-    """Numbers in an even number of blocks of about one size, so that no thread is left over."""
+def _even_blocks(n: int, size: int) -> list[np.ndarray]:
+    """Numbers in an even number of blocks of about equal size, so that two threads are busy."""
     return np.array_split(np.arange(n), min(n, 2 * -(-n // (2 * size))))
 
 
-class QueryLoss(PairLoss):
-    """The same for a map of the queries alone: minus twice inner products stand for distances.
+def _row_numbers(table: scipy.sparse.csr_array) -> np.ndarray:
+    """The row of each stored entry."""
+    return np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
 
-    For items of equal length these are squared distances up to what each query has in common.
+
+class QueryLoss(PairLoss):
+    """The loss of a map of the queries only: minus twice inner products stand for distances.
+
+    For equal-norm items these are squared distances up to a constant for each query.
     """
 
     def unmapped(self, block: np.ndarray) -> np.ndarray:
-        """What stands for distances under the identity."""
+        """Minus twice the inner products of a block of queries with all items, without a map."""
         return (-2 * self.Q[block]) @ self.X.T
 
     def value_and_gradient(
-        self, L: np.ndarray, of_rows: RowLoss
+        self, L: np.ndarray, row_loss: RowLoss
     ) -> tuple[float, np.ndarray]:
         """The loss of the queries mapped by L, and its gradient by L."""
         queries = self.Q @ L.T.astype(self.X.dtype, copy=False)
 
-        def of_block(block: np.ndarray) -> tuple[float, np.ndarray]:
+        def block_sums(block: np.ndarray) -> tuple[float, np.ndarray]:
             products = (-2 * queries[block]) @ self.X.T
-            losses, slopes = of_rows(products, self.states(block), block)
-            slopes *= self.weights[block, None]
-            return float(self.weights[block] @ losses), (slopes @ self.X).T @ self.Q[
-                block
-            ]
+            loss, slopes = self._weighted(row_loss, products, block)
+            return loss, (slopes @ self.X).T @ self.Q[block]
 
-        value, gradient = 0.0, np.zeros(L.shape)
-        for part in thread_map(of_block, self.blocks, depth=4):
-            value += part[0]
-            gradient -= part[1]
+        value = 0.0
+        gradient = np.zeros(L.shape)
+        for block_loss, block_gradient in thread_map(block_sums, self.blocks, depth=4):
+            value += block_loss
+            gradient -= block_gradient
         gradient *= 2
         return value, gradient
 
 
-class Grouped(Minimised):
-    """The mean over groups of queries, each with items of its own, weighted as the queries are."""
+class Grouped(SmoothLoss):
+    """The mean loss over groups of queries with items of their own, weighted by the queries."""
 
     def __init__(self, losses: Sequence[PairLoss]) -> None:
         self.losses = losses
@@ -243,63 +238,65 @@ class Grouped(Minimised):
         self.shares = weights / weights.sum()
 
     def value_and_gradient(
-        self, L: np.ndarray, of_rows: Sequence[RowLoss]
+        self, L: np.ndarray, row_loss: Sequence[RowLoss]
     ) -> tuple[float, np.ndarray]:
         """The loss under a map, with a row loss for each group, and its gradient."""
-        value, gradient = 0.0, np.zeros(L.shape)
-        for share, loss, of_group in zip(
-            self.shares, self.losses, of_rows, strict=True
-        ):
-            part = loss.value_and_gradient(L, of_group)
-            value += share * part[0]
-            gradient += share * part[1]
+        value = 0.0
+        gradient = np.zeros(L.shape)
+        groups = zip(self.shares, self.losses, row_loss, strict=True)
+        for share, loss, group_row_loss in groups:
+            group_value, group_gradient = loss.value_and_gradient(L, group_row_loss)
+            value += share * group_value
+            gradient += share * group_gradient
         return value, gradient
 
 
 def judged_states(relevance: Relevance) -> scipy.sparse.csr_array:
-    """States of the items that rows of judgments name."""
+    """States of the judged items, for each row of judgments."""
+    is_relevant = relevance.grades >= relevance.min_relevant_grade
+    states = np.where(is_relevant, RELEVANT, IRRELEVANT)
     unjudged = IRRELEVANT if relevance.unjudged == "irrelevant" else LEFT_OUT
-    states = np.where(
-        relevance.grades >= relevance.min_relevant_grade, RELEVANT, IRRELEVANT
-    )
-    states = np.where(np.isnan(relevance.grades), unjudged, states).astype(np.int8)
+    states[np.isnan(relevance.grades)] = unjudged
+    return judgment_table(relevance, states.astype(np.int8))
+
+
+def judgment_table(relevance: Relevance, values: np.ndarray) -> scipy.sparse.csr_array:
+    """A value for each judgment, as rows of judgments by items."""
     shape = (relevance.indptr.size - 1, relevance.n_items)
-    return scipy.sparse.csr_array(
-        (states, relevance.items, relevance.indptr), shape=shape
-    )
+    return scipy.sparse.csr_array((values, relevance.items, relevance.indptr), shape)
 
 
-# ---------------------------------------------------------------------- three losses
+# ---------------------------------------------------------------------- row losses
 
 
 class LargeMargin:
-    """LMNN: targets are pulled near, and irrelevant items pushed a margin of 1 behind each.
+    """LMNN: pull target neighbours near and push irrelevant items a margin of 1 behind each.
 
-    Targets are the relevant items that are nearest at first.
+    Targets are the relevant items that are nearest before learning.
     """
 
     def __init__(self, loss: PairLoss, n_targets: int, push: float) -> None:
         self.push = push
-        self.targets = np.concatenate(
-            [_nearest_relevant(loss, block, n_targets) for block in loss.blocks]
-        )
+        targets = [_nearest_relevant(loss, block, n_targets) for block in loss.blocks]
+        self.targets = np.concatenate(targets)
 
     def __call__(
         self, distances: np.ndarray, states: np.ndarray, block: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        losses, slopes = np.zeros(block.size), np.zeros_like(distances)
+        losses = np.zeros(block.size)
+        slopes = np.zeros_like(distances)
         irrelevant = states == IRRELEVANT
+        pull = 1 - self.push
         for target in self.targets[block].T:
             rows = np.flatnonzero(target >= 0)
-            near = distances[rows, target[rows]]
+            items = target[rows]
+            near = distances[rows, items]
             margins = (1 + near)[:, None] - distances[rows]
             active = irrelevant[rows] & (margins > 0)
-            losses[rows] += (1 - self.push) * near
+            losses[rows] += pull * near
             losses[rows] += self.push * np.where(active, margins, 0).sum(axis=1)
             slopes[rows] -= self.push * active
-            slopes[rows, target[rows]] += (1 - self.push) + self.push * active.sum(
-                axis=1
-            )
+            slopes[rows, items] += pull + self.push * active.sum(axis=1)
         return losses, slopes
 
 
@@ -308,40 +305,41 @@ def _nearest_relevant(loss: PairLoss, block: np.ndarray, k: int) -> np.ndarray:
     distances = loss.distances(block, loss.X, loss.Q)
     distances[loss.states(block) != RELEVANT] = np.inf
     order = np.argsort(distances, axis=1, kind="stable")[:, :k]
-    return np.where(
-        np.isfinite(np.take_along_axis(distances, order, axis=1)), order, -1
-    )
+    is_relevant = np.isfinite(np.take_along_axis(distances, order, axis=1))
+    return np.where(is_relevant, order, -1)
 
 
 def collapse(
     distances: np.ndarray, states: np.ndarray, block: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """MLCC: how far softmax neighbours are from being any relevant item with equal chance.
+    """MLCC: divergence of softmax neighbours from a uniform choice of relevant items.
 
-    The divergence of the two distributions but for its constant, the entropy of the second.
+    Its constant, the entropy of the uniform choice, is left out.
     """
-    logarithms, chances = softmax_neighbours(distances, states)
-    ideal = (states == RELEVANT) / np.count_nonzero(states == RELEVANT, axis=1)[:, None]
-    return (ideal * distances).sum(axis=1) + logarithms, ideal - chances
+    log_totals, probabilities = softmax_neighbours(distances, states)
+    relevant = states == RELEVANT
+    ideal = relevant / np.count_nonzero(relevant, axis=1)[:, None]
+    return (ideal * distances).sum(axis=1) + log_totals, ideal - probabilities
 
 
 def softmax_neighbours(
     distances: np.ndarray, states: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """``log sum exp(-distance)`` of each query, and the chance of each item that takes part."""
-    chances = np.where(states == LEFT_OUT, -np.inf, -distances)
-    highest = chances.max(axis=1, keepdims=True)
-    chances = np.exp(np.subtract(chances, highest, out=chances), out=chances)
-    totals = chances.sum(axis=1, keepdims=True)
-    chances /= totals
-    return (highest + np.log(totals))[:, 0], chances
+    """``log sum exp(-distance)`` of each query, and the softmax probability of each item."""
+    logits = np.where(states == LEFT_OUT, -np.inf, -distances)
+    highest = logits.max(axis=1, keepdims=True)
+    logits -= highest
+    probabilities = np.exp(logits, out=logits)
+    totals = probabilities.sum(axis=1, keepdims=True)
+    probabilities /= totals
+    return (highest + np.log(totals))[:, 0], probabilities
 
 
 class Listwise:
-    """The divergence of softmax neighbours from the relevant items, drawn by gain.
+    """Listwise softmax loss: divergence of softmax neighbours from the relevant items by gain.
 
-    The mean over temperatures, if there are several. Items may count with a weight each, given by
-    its logarithm, as if there were so many of them.
+    With several temperatures, the mean of their losses. The weight of an item, given by its
+    logarithm, counts it as that many items.
     """
 
     def __init__(
@@ -351,23 +349,19 @@ class Listwise:
         gain: str = "exponential",
         log_weights: np.ndarray | None = None,
     ) -> None:
-        self.relevance, self.temperatures = relevance, temperatures
+        self.relevance = relevance
+        self.temperatures = temperatures
         self.log_weights = log_weights
-        kept = relevance.grades >= relevance.min_relevant_grade
-        gains = np.where(kept, GAINS[gain](np.where(kept, relevance.grades, 0.0)), 0.0)
-        shape = (relevance.indptr.size - 1, relevance.n_items)
-        self._gains = scipy.sparse.csr_array(
-            (gains, relevance.items, relevance.indptr), shape
-        )
+        is_relevant = relevance.grades >= relevance.min_relevant_grade
+        gains = GAINS[gain](np.where(is_relevant, relevance.grades, 0.0))
+        self._gains = judgment_table(relevance, np.where(is_relevant, gains, 0.0))
 
     def __call__(
         self, distances: np.ndarray, states: np.ndarray, block: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         table = self._gains[self.relevance.rows[block]]
-        rows, items = (
-            np.repeat(np.arange(block.size), np.diff(table.indptr)),
-            table.indices,
-        )
+        rows = _row_numbers(table)
+        items = table.indices
         gains = np.where(states[rows, items] == RELEVANT, table.data, 0.0)
         shares = gains / np.bincount(rows, gains, block.size)[rows]
         near = np.bincount(rows, shares * distances[rows, items], block.size)
@@ -375,25 +369,27 @@ class Listwise:
             distances = np.where(states == LEFT_OUT, np.inf, distances)
         lowest = distances.min(axis=1)
         above = np.subtract(lowest[:, None], distances, dtype=distances.dtype)
-        entropy = np.bincount(rows, xlogy(shares, shares), block.size)
-        losses, slopes = entropy, np.zeros_like(distances)
+        losses = np.bincount(rows, xlogy(shares, shares), block.size)
+        slopes = np.zeros_like(distances)
+        n = len(self.temperatures)
         for temperature in self.temperatures:
-            chances = np.multiply(above, 1 / temperature, dtype=above.dtype)
-            highest = self._weigh(chances)
-            np.exp(chances, out=chances)
-            totals, share = chances.sum(axis=1), len(self.temperatures) * temperature
-            losses += (np.log(totals) + highest) / len(self.temperatures)
-            losses += (near - lowest) / share
-            chances /= (-share * totals)[:, None].astype(chances.dtype)
-            slopes += chances
+            logits = np.multiply(above, 1 / temperature, dtype=above.dtype)
+            highest = self._add_log_weights(logits)
+            exponentials = np.exp(logits, out=logits)
+            totals = exponentials.sum(axis=1)
+            losses += (np.log(totals) + highest) / n
+            losses += (near - lowest) / (n * temperature)
+            scale = -(n * temperature) * totals
+            exponentials /= scale[:, None].astype(exponentials.dtype)
+            slopes += exponentials
         slopes[rows, items] += shares * np.mean(np.reciprocal(self.temperatures))
         return losses, slopes
 
-    def _weigh(self, exponents: np.ndarray) -> Any:
-        """Add the weights, take the highest of each row from it, and give that back."""
+    def _add_log_weights(self, logits: np.ndarray) -> Any:
+        """Add the weights in place, subtract the highest of each row, and return it."""
         if self.log_weights is None:
             return 0.0
-        exponents += self.log_weights.astype(exponents.dtype)
-        highest = exponents.max(axis=1)
-        exponents -= highest[:, None]
+        logits += self.log_weights.astype(logits.dtype)
+        highest = logits.max(axis=1)
+        logits -= highest[:, None]
         return highest
