@@ -17,7 +17,7 @@ from _table import publish
 from rankspace import Index, ListwiseMap, evaluate, tune
 from rankspace.datasets import open_dataset
 from rankspace.relevance.splits import Split, hold_out
-from rankspace.tuning.trials import seen_queries
+from rankspace.tuning.cross_validation import seen_queries
 
 MEASURE = "ndcg-linear@10"
 SIDES = ("separate", "query", "shared")
@@ -50,7 +50,7 @@ def gains(split: Split, seed: int) -> tuple[np.ndarray, bool]:
     ]
     differences = [v.values[MEASURE] - values[0].values[MEASURE] for v in values[1:]]
     rows = [[np.mean(d), np.mean(d[new]) if new.any() else 0.0] for d in differences]
-    return np.array(rows), tuned.report.chosen != "as they are"
+    return np.array(rows), tuned.report.chosen != "unchanged"
 
 
 def main() -> None:

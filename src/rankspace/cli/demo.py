@@ -14,7 +14,7 @@ from ..display.page.report import write_report
 from ..evaluation.measures import Comparison, compare, evaluate
 from ..relevance.splits import hold_out
 from ..search.index import Index
-from ..tuning.trials import seen_queries
+from ..tuning.cross_validation import seen_queries
 from ..tuning.tuner import Tuned, tune
 
 MEASURES = "ndcg-linear@10 map r@10 mrr"

@@ -1,4 +1,4 @@
-"""Which items tell a good metric from a bad one: those judged, and those queries come across."""
+"""Hard-negative mining: judged items plus each query's nearest unjudged ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DEEPER = 10
 
 
 def enough_unjudged(n_queries: int) -> int:
-    """How many items beside the judged ones teach about as much as all.
+    """How many hard negatives teach about as much as all unjudged items.
 
     On held-out training queries of SciFact 2,000 were within 0.002 NDCG@10 of all (180 and 500 to
     learn from), 1,500 as good as 2,000 (600; 8 draws), and 1,000 worse by 0.002 (600) or no worse
@@ -27,7 +27,7 @@ def enough_unjudged(n_queries: int) -> int:
 def with_hard_negatives(
     X: Any, relevance: Relevance, queries: Any
 ) -> tuple[Any, Relevance]:
-    """All judged items and the nearest of the others, with the judgments of these.
+    """Judged items plus hard negatives, with the judgments of these items.
 
     Nothing is left out if the queries are items themselves, nor if items differ in length: what is
     near then depends on whether a metric goes by distances or by inner products.
@@ -55,7 +55,7 @@ def of_one_length(X: Any) -> bool:
 def mine_hard_negatives(
     index: Index, queries: Any, but: np.ndarray, most: int
 ) -> np.ndarray:
-    """The nearest items of all queries, then the second of all, and so on, but for some."""
+    """Hard negatives: the nearest unjudged items, one rank of all queries after the other."""
     depth = min(len(index), DEEPER + 4 * most // len(queries))  # for lists overlap
     in_turn = index.rank(queries, depth).items.reshape(-1, depth).T.ravel()
     in_turn = in_turn[~np.isin(in_turn, but)]
