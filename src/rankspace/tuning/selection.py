@@ -117,10 +117,10 @@ class Selection:
         return held_out
 
     def _mean(self, gains: np.ndarray, mask: np.ndarray) -> float:
-        weights = self.relevance.weights
-        if weights is None or not weights[mask].any():
-            return float(np.average(gains[mask]))
-        return float(np.average(gains[mask], weights=weights[mask]))
+        weights = self.relevance.weights[mask]
+        if not weights.any():
+            return float(np.mean(gains[mask]))
+        return float(np.average(gains[mask], weights=weights))
 
     def _all_queries(self) -> np.ndarray:
         return np.ones(self.seen.size, dtype=bool)
