@@ -118,12 +118,12 @@ def test_a_data_set_brings_its_vectors(capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--to", "faiss", "--output", "i"], "--to faiss needs the items: pass --vectors"),
+        (["--to", "faiss", "--output", "i"], "--to faiss needs items: pass --vectors"),
         (["--to", "npy", "--vectors", "X.npy"], "--to npy needs --output."),
-        (["--to", "pgvector", "--vectors", "X.npy"], "needs --output or --url, and not both"),
-        (["--to", "onnx", "--url", "x"], "--url goes with --to pgvector and qdrant"),
+        (["--to", "pgvector", "--vectors", "X.npy"], "needs either --output or --url"),
+        (["--to", "onnx", "--url", "x"], "--url can only be used with --to pgvector or qdrant"),
         (["--to", "onnx", "--output", "no/where"], "does not exist: create it first"),
-        (["--to", "npy", "--vectors", "wine", "--output", "o", "--ids", "ids"], "--ids goes with"),
+        (["--to", "npy", "--vectors", "wine", "--output", "o", "--ids", "ids"], "--ids can only"),
         (["--to", "npy", "--vectors", "wine", "--output", "o"], "8 features as the metric takes"),
         (["--to", "pgvector", "--vectors", "X.npy", "--output", "o", "--index", "ivf"],
          "index must be one of exact, hnsw: got 'ivf'"),

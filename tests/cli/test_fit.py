@@ -184,9 +184,15 @@ def test_fit_tells_the_warnings_of_a_learner(capsys):
             "LMNN has no parameter 'C': it has max_iter",
         ),
         (["wine", "--set", "x"], "--set must be OPTION=VALUE"),
-        (["wine", "--qrels", "q"], "--qrels goes with a file of vectors"),
-        (["wine", "--split", "train"], "--split must be one of wine, which has none"),
-        (["X.npy", "--split", "train"], "--split goes with a folder or a data set"),
+        (["wine", "--qrels", "q"], "--qrels can only be used with a file of vectors"),
+        (
+            ["wine", "--split", "train"],
+            "--split must be a split of wine, which has none",
+        ),
+        (
+            ["X.npy", "--split", "train"],
+            "--split can only be used with a folder or a data set",
+        ),
         (["X.npy"], "needs --labels, or --qrels and --queries"),
         (["X.npy", "--qrels", "qrels"], "needs --labels, or --qrels and --queries"),
         (["X.npy", "--labels", "query-ids"], "must have a line for each of 60 rows"),

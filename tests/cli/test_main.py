@@ -160,10 +160,10 @@ def test_rank_a_folder_in_the_form_of_beir(files, capsys):
 
 
 def test_demo_prints_tables_and_writes_a_page(files, capsys, monkeypatch):
-    one = [Candidate("one map", lambda: ListwiseMap(0.03, sides="query", max_iter=5))]
+    one = [Candidate("one map", ListwiseMap(0.03, sides="query", max_iter=5))]
     monkeypatch.setattr("rankspace.tuning.tuner.candidates", lambda *sizes: one)
     text = answer(capsys, "demo", "--output", "page.html")
-    assert "Better beyond chance: one map" in text
+    assert "Significantly better: one map" in text
     assert "The metric on 300 other claims:" in text
     assert text.rstrip().endswith(f"page: {files / 'page.html'}")
     page = (files / "page.html").read_text()
@@ -257,7 +257,7 @@ def test_every_listed_data_set_can_be_named():
         (["rank", "wine", "--output", "x", "--metric", "run"], "no metric file"),
         (
             ["rank", "wine", "--output", "x", "--queries", "q.npy"],
-            "--queries goes with a corpus",
+            "--queries can only be used with a file of vectors",
         ),
         (
             ["rank", "wine", "--output", "x", "--split", "test"],
@@ -265,7 +265,7 @@ def test_every_listed_data_set_can_be_named():
         ),
         (
             ["rank", "x.npy", "--output", "x", "--split", "test"],
-            "goes with a folder or a data set",
+            "can only be used with a folder or a data set",
         ),
         (["rank", "text.npy", "--output", "x"], "text.npy must be a .npy file"),
         (["rank", "nan.npy", "--output", "x"], "nan.npy must hold finite numbers"),

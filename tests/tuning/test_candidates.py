@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from planted import planted, unit_length
 
+from planted import planted, unit_length
 from rankspace import Relevance
 from rankspace.learners.hard_negatives import with_hard_negatives
 from rankspace.relevance.splits import hold_out

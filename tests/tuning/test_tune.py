@@ -4,9 +4,9 @@ import json
 
 import numpy as np
 import pytest
-from planted import nearest, planted, unit_length
 from sklearn.base import BaseEstimator
 
+from planted import nearest, planted, unit_length
 from rankspace import (
     BilinearMetric,
     Index,
