@@ -203,10 +203,11 @@ class TuneReport(_Table):
         return f"Skipped for lack of time: {', '.join(self.skipped)}."
 
     def __str__(self) -> str:
-        lines = [f"{'held-out ' + self.measure:>12}  seconds  candidate"]
+        heading = f"held-out {self.measure}"
+        lines = [f"{heading}  seconds  candidate"]
         for trial in self.trials:
-            mean = np.nanmean(trial.values)
-            lines.append(f"{mean:12.4f}  {trial.seconds:7.1f}  {trial.name}")
+            mean = f"{np.nanmean(trial.values):.4f}".rjust(len(heading))
+            lines.append(f"{mean}  {trial.seconds:7.1f}  {trial.name}")
         return "\n".join([*lines, "", super().__str__()])
 
     def _header(self) -> list[str]:
