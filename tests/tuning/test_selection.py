@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from rankspace import Ranking, Relevance
-from rankspace.tuning.report import BASELINE, TrialResult
+from rankspace.tuning.candidates import BASELINE, Candidate
+from rankspace.tuning.report import TrialResult
 from rankspace.tuning.selection import Selection, evaluate_selection
 
 MEASURE = "ndcg-linear@10"
@@ -17,11 +18,12 @@ def trial(name, values, part_of="", margin=0.0):
     """A trial with made-up values and empty rankings."""
     empty = (np.zeros(0, np.int64), np.zeros(0))
     ranking = Ranking.from_pairs([empty] * len(values), 300)
-    return TrialResult(name, values, 0.0, ranking, part_of, margin)
+    candidate = Candidate(name, part_of=part_of, margin=margin)
+    return TrialResult(candidate, values, 0.0, ranking)
 
 
 def as_errors(trials):
-    return [trial(t.name, 1 - t.values, t.part_of, t.margin) for t in trials]
+    return [replace(trial, values=1 - trial.values) for trial in trials]
 
 
 def judgments(n):

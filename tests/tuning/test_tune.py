@@ -20,8 +20,7 @@ from rankspace import (
 from rankspace._engine.parallel import Threads
 from rankspace.relevance.splits import fold_queries
 from rankspace.tuning import stages, tuner
-from rankspace.tuning.candidates import Candidate, candidates
-from rankspace.tuning.report import BASELINE
+from rankspace.tuning.candidates import BASELINE, Candidate, candidates
 
 MEASURE = "ndcg-linear@10"
 

@@ -14,6 +14,7 @@ from ..learners.listwise import SIDES, TOTAL_REGS, ListwiseMap
 from ..learners.mlr import MLR
 from ..learners.mlr_cv import MLRCV
 
+BASELINE = "unchanged"  # name of the vectors without a map
 METHODS = ("listwise", "diagonal", "frml", "mlr")
 WEAKER_TOTAL_REGS = (0.8, 0.24, 0.08)  # below the defaults, times the number of queries
 SIDE_NAMES = {
@@ -36,8 +37,8 @@ class Candidate:
     ----------
     name : str
         Its name in the report.
-    estimator : BaseRanker
-        The estimator with its parameters, never fitted itself.
+    estimator : BaseRanker, optional
+        The estimator with its parameters, never fitted itself; None for the baseline.
     method : str, default="listwise"
         One of ``METHODS``.
     parts : mapping of str to Candidate
@@ -56,7 +57,7 @@ class Candidate:
     """
 
     name: str
-    estimator: BaseRanker
+    estimator: BaseRanker | None = None
     method: str = "listwise"
     parts: Mapping[str, Candidate] = field(default_factory=dict)
     part_of: str = ""
@@ -68,6 +69,11 @@ class Candidate:
     def build(self) -> BaseRanker:
         """A new estimator, ready to fit."""
         return cast(BaseRanker, clone(self.estimator))
+
+    @property
+    def fit(self) -> str:
+        """Name of the candidate whose fit it comes from."""
+        return self.part_of or self.name
 
     @property
     def with_parts(self) -> list[Candidate]:

@@ -20,7 +20,7 @@ from ..relevance.splits import Split
 from ..search.index import Index
 from ..search.ranking import Ranking
 from .candidates import Candidate
-from .report import BASELINE, TrialResult
+from .report import TrialResult
 
 TOP = 10  # items of each query that the report keeps
 
@@ -71,38 +71,31 @@ class CrossValidation:
         self._candidates: dict[str, Candidate] = {}
 
     def run(
-        self, candidates: Sequence[Candidate | None], folds: Sequence[int]
+        self, candidates: Sequence[Candidate], folds: Sequence[int]
     ) -> Iterator[str]:
-        """Evaluate candidates, None being the baseline, on the folds that are still missing.
+        """Evaluate candidates on the folds that are still missing.
 
         Fits run in parallel, in threads or on a cluster. Yields the name of each finished
         candidate.
         """
-        names = [self._register(candidate) for candidate in candidates]
         tasks = []
-        for number, (name, *_) in enumerate(names):
+        for number, candidate in enumerate(candidates):
+            for part in candidate.with_parts:
+                self._candidates[part.name] = part
+                self._results.setdefault(part.name, {})
             for fold in folds:
-                if fold not in self._results[name]:
+                if fold not in self._results[candidate.name]:
                     tasks.append((number, fold))
         results = self._fold_results(tasks, candidates)
         for (number, fold), fold_results in zip(tasks, results, strict=True):
-            for name, result in zip(names[number], fold_results, strict=True):
-                self._results[name][fold] = result
+            candidate = candidates[number]
+            for part, result in zip(candidate.with_parts, fold_results, strict=True):
+                self._results[part.name][fold] = result
             if fold == folds[-1]:
-                yield names[number][0]
-
-    def _register(self, candidate: Candidate | None) -> list[str]:
-        """Remember a candidate and its parts; returns their names."""
-        names = [BASELINE]
-        if candidate is not None:
-            names = [part.name for part in candidate.with_parts]
-            self._candidates.update(zip(names, candidate.with_parts, strict=True))
-        for name in names:
-            self._results.setdefault(name, {})
-        return names
+                yield candidate.name
 
     def _fold_results(
-        self, tasks: Sequence[tuple[int, int]], candidates: Sequence[Candidate | None]
+        self, tasks: Sequence[tuple[int, int]], candidates: Sequence[Candidate]
     ) -> Iterator[list[FoldResult]]:
         """Run one fit per core; a last fit that would run alone uses all cores itself."""
         backend = current_backend()
@@ -151,12 +144,7 @@ class CrossValidation:
                     items = rows[items]
                 lists[query] = (items, distances)
         ranking = Ranking.from_pairs(lists, self.relevance.n_items)
-        if name == BASELINE:
-            return TrialResult(name, values, seconds, ranking)
-        candidate = self._candidates[name]
-        return TrialResult(
-            name, values, seconds, ranking, candidate.part_of, candidate.margin
-        )
+        return TrialResult(self._candidates[name], values, seconds, ranking)
 
     def max_seconds(self, folds: Sequence[int]) -> float:
         """Estimated seconds of one candidate on these folds, by the slowest fold so far."""
@@ -180,7 +168,7 @@ class _FoldStep:
         return {**vars(self), "_training_data": {}}
 
     def map_block(
-        self, task: tuple[int, int], candidates: Sequence[Candidate | None]
+        self, task: tuple[int, int], candidates: Sequence[Candidate]
     ) -> list[FoldResult]:
         """Results of a candidate and its parts on one fold."""
         start = time.perf_counter()
@@ -191,9 +179,9 @@ class _FoldStep:
         return results
 
     def _fitted_metrics(
-        self, candidate: Candidate | None, fold: int
+        self, candidate: Candidate, fold: int
     ) -> list[EmbeddingMetric | None]:
-        if candidate is None:
+        if candidate.estimator is None:
             return [None]
         split = self.splits[fold]
         if fold not in self._training_data:

@@ -15,8 +15,8 @@ from ..display.page.report import write_report
 from ..evaluation.report import Comparison, Report, _Table, compare
 from ..relevance.relevance import Relevance
 from ..search.ranking import Ranking
+from .candidates import Candidate
 
-BASELINE = "unchanged"  # name of the vectors without a map
 N_EXTREMES = 3  # queries that the page shows for gains, and for losses
 
 
@@ -26,7 +26,7 @@ class TrialResult:
 
     Parameters
     ----------
-    name : str
+    candidate : Candidate
         The candidate.
     values : ndarray of shape (n_queries,)
         The measure of each held-out query, NaN for queries that were not held out.
@@ -34,23 +34,17 @@ class TrialResult:
         Time of all folds; 0 for a part of another candidate, which counts it.
     ranking : Ranking
         The first items of each held-out query.
-    part_of : str
-        Name of the candidate whose fit it comes from, if not its own.
-    margin : float
-        Standard errors by which it must beat the preferred candidate to be selected.
     """
 
-    name: str
+    candidate: Candidate
     values: np.ndarray
     seconds: float
     ranking: Ranking
-    part_of: str = ""
-    margin: float = 0.0
 
     @property
-    def fit(self) -> str:
-        """Name of the candidate whose fit it comes from."""
-        return self.part_of or self.name
+    def name(self) -> str:
+        """Name of the candidate."""
+        return self.candidate.name
 
 
 @dataclass(frozen=True, eq=False, repr=False)

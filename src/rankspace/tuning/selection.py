@@ -13,7 +13,8 @@ from ..evaluation.measures import parse_measure
 from ..evaluation.report import Report
 from ..relevance.relevance import Relevance
 from ..search.ranking import Ranking
-from .report import BASELINE, TrialResult, TuneReport
+from .candidates import BASELINE
+from .report import TrialResult, TuneReport
 
 ALPHA = 0.025  # rate of false positives, one-sided
 HARM_ALPHA = (
@@ -49,6 +50,11 @@ class Selection:
     generalise: bool = False
     preferred: str = ""
 
+    @property
+    def all_queries(self) -> np.ndarray:
+        """Mask of all queries."""
+        return np.ones(self.seen.size, dtype=bool)
+
     def pick(self, mask: np.ndarray) -> TrialResult:
         """The trial with the best mean over some queries that harms no group of them."""
         baseline = self.trials[0]
@@ -64,23 +70,25 @@ class Selection:
                 trial
                 for trial in allowed
                 if trial is preferred
-                or self._beats(trial, preferred, mask, trial.margin)
+                or self._beats(trial, preferred, mask, trial.candidate.margin)
             ]
         elif gains[preferred.name] > 0:
             # It gains at the cost of a group. Trials with a margin take the same risk.
-            allowed = [trial for trial in allowed if not trial.margin]
+            allowed = [trial for trial in allowed if not trial.candidate.margin]
         return max(allowed, key=lambda trial: gains[trial.name], default=baseline)
 
     def pick_by_all(self) -> TrialResult:
         """The trial that all queries together select."""
-        return self.pick(self._all_queries())
+        return self.pick(self.all_queries)
 
     def is_clear(self) -> bool:
         """Whether the selected trial is two standard errors better than all other fits."""
-        everyone = self._all_queries()
-        picked = self.pick(everyone)
-        others = [trial for trial in self.trials if trial.fit != picked.fit]
-        return all(self._beats(picked, other, everyone, CLEAR) for other in others)
+        best = self.pick_by_all()
+        return all(
+            self._beats(best, other, self.all_queries, CLEAR)
+            for other in self.trials
+            if other.candidate.fit != best.candidate.fit
+        )
 
     def gain(self, trial: TrialResult, mask: np.ndarray) -> float:
         """Mean gain over the baseline; 0 if none of the queries counts."""
@@ -121,9 +129,6 @@ class Selection:
         if not weights.any():
             return float(np.mean(gains[mask]))
         return float(np.average(gains[mask], weights=weights))
-
-    def _all_queries(self) -> np.ndarray:
-        return np.ones(self.seen.size, dtype=bool)
 
 
 def larger_is_better(measure: str) -> float:
@@ -179,8 +184,9 @@ def _test_single(
 ) -> _PairedTest:
     """Test one candidate by itself."""
     (trial,) = [trial for trial in selection.trials if trial.name == name]
-    everyone = np.ones(selection.seen.size, dtype=bool)
-    chosen = name if selection.gain(trial, everyone) > 0 else BASELINE
+    chosen = BASELINE
+    if selection.gain(trial, selection.all_queries) > 0:
+        chosen = name
     return _paired_test(selection, [(part, trial) for part in parts], chosen)
 
 
@@ -231,7 +237,9 @@ class _PairedTest:
 
     def report_at(self, alpha: float) -> TuneReport:
         """The report with its verdict at a significance level."""
-        chosen = self.report.chosen if self.passes(alpha) else BASELINE
+        chosen = BASELINE
+        if self.passes(alpha):
+            chosen = self.report.chosen
         return replace(self.report, chosen=chosen, verdict=self._verdict(alpha))
 
     def _verdict(self, alpha: float) -> str:

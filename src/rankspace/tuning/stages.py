@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from .candidates import Candidate
+from .candidates import BASELINE, Candidate
 from .cross_validation import CrossValidation, seen_queries
-from .report import BASELINE, TuneReport
+from .report import TuneReport
 from .selection import ALPHA, Evaluation, Selection, evaluate_selection
 
 # Shares of ALPHA for a first stage with one fold, and for the stage of the listwise maps. The last
@@ -121,24 +121,16 @@ class StagedSearch:
         skipped = [name for name in dict.fromkeys(self.skipped) if name not in tried]
         return replace(report, skipped=skipped)
 
-    def candidate(self, name: str) -> Candidate | None:
-        """A candidate that was evaluated, or a part of one."""
-        for fitted in self.fitted.values():
-            for candidate in fitted.with_parts:
-                if candidate.name == name:
-                    return candidate
-        return None
-
     def _evaluate_candidates(self, stage: Stage, start: float, end: float) -> None:
         """Cross-validate the candidates of this and earlier stages, then with smaller regs."""
         new = {candidate.name: candidate for candidate in stage.candidates}
         todo = list({**self.fitted, **new}.values())
         todo.sort(key=self._is_not_leader)
-        list(self.cross_validation.run([None], stage.folds))
+        list(self.cross_validation.run([Candidate(BASELINE)], stage.folds))
         # With a budget one by one, as each may be the last there is time for.
         size = 1
-        if self.budget.seconds is None:
-            size = max(1, len(todo))
+        if todo and self.budget.seconds is None:
+            size = len(todo)
         for first in range(0, len(todo), size):
             batch_start = start + (end - start) * first / len(todo)
             batch_end = start + (end - start) * (first + size) / len(todo)
@@ -175,8 +167,6 @@ class StagedSearch:
         return True
 
     def _has_time(self, folds: Sequence[int]) -> bool:
-        if self.budget.seconds is None:
-            return True
         return self.budget.allows(1.5 * self.cross_validation.max_seconds(folds))
 
     def _less_regularised(self, folds: Sequence[int]) -> Candidate | None:
@@ -184,25 +174,21 @@ class StagedSearch:
         selection = self._selection(folds)
         if not selection.is_clear():
             return None
-        best = self.candidate(selection.pick_by_all().name)
-        if best is None or best.less_regularised is None:
+        candidate = selection.pick_by_all().candidate.less_regularised
+        if candidate is None or candidate.name in self.fitted:
             return None
-        if best.less_regularised.name in self.fitted:
-            return None
-        return best.less_regularised
+        return candidate
 
     def _selection(self, folds: Sequence[int]) -> Selection:
-        preferred = ""
-        for candidate in self.fitted.values():
-            preferred = candidate.preferred
-            break
+        validation = self.cross_validation
+        preferred = [candidate.preferred for candidate in self.fitted.values()]
         return Selection(
-            self.cross_validation.trials(folds),
+            validation.trials(folds),
             self.seen,
-            self.cross_validation.relevance,
-            self.cross_validation.measure,
+            validation.relevance,
+            validation.measure,
             self.generalise,
-            preferred,
+            preferred[0] if preferred else "",
         )
 
     def _test(self, stage: Stage, fraction_done: float) -> TuneReport:

@@ -18,7 +18,14 @@ from ..learners.hard_negatives import of_one_length, with_hard_negatives
 from ..metrics.embedding import EmbeddingMetric, LinearMetric
 from ..relevance.relevance import Relevance
 from ..relevance.splits import FEWEST_QUERIES, fold_queries, hold_out
-from .candidates import METHODS, Candidate, candidates, is_large, suitable_methods
+from .candidates import (
+    BASELINE,
+    METHODS,
+    Candidate,
+    candidates,
+    is_large,
+    suitable_methods,
+)
 from .cross_validation import CrossValidation, fit_metric
 from .report import TuneReport
 from .stages import Budget, StagedSearch, plan_stages
@@ -143,10 +150,11 @@ def tune(
         check_choice(method, "methods", METHODS)
     data = _check_data(X, relevance, queries)
     seed = int(check_random_state(random_state).randint(2**31 - 1))
-    fold_count = data.default_n_folds if n_folds is None else n_folds
-    folds = fold_queries(data.query_numbers, dev, fold_count, seed)
     todo = _candidates_for(data, measure, methods, generalise, seed)
     first_fold = data.has_many_queries and n_folds is None and dev is None
+    if n_folds is None:
+        n_folds = data.default_n_folds
+    folds = fold_queries(data.query_numbers, dev, n_folds, seed)
     stages = plan_stages(todo, len(folds), first_fold, exhaustive)
     search = StagedSearch(
         _cross_validation(data, folds, measure), generalise, seed, time_budget, progress
@@ -156,11 +164,12 @@ def tune(
         warnings.simplefilter("ignore", ConvergenceWarning)
         report = search.run(stages)
         metric: EmbeddingMetric = LinearMetric.identity(data.X.shape[1])
-        chosen = search.candidate(report.chosen)
-        if chosen is not None:
+        if report.chosen != BASELINE:
             progress("refitting on all queries", 1.0)
+            found = {trial.name: trial.candidate for trial in report.trials}
+            estimator = found[report.chosen].build()
             training_data = with_hard_negatives(data.X, data.relevance, data.queries)
-            metric = fit_metric(chosen.build(), *training_data, data.queries)
+            metric = fit_metric(estimator, *training_data, data.queries)
     seconds = time_budget.elapsed
     report = replace(report, seconds=seconds, query_numbers=data.query_numbers)
     return Tuned(metric, report)
