@@ -55,6 +55,27 @@ def test_tune_prints_json(capsys):
     assert content["output"] == "m"
 
 
+def test_tune_trains_on_one_split_and_evaluates_another(files, capsys):
+    X, relevance, Q = planted()
+    folder = files / "beir"
+    (folder / "qrels").mkdir(parents=True)
+    for name, vectors in (("corpus", X), ("queries", Q)):
+        rows = [json.dumps({"_id": f"{i}", "text": ""}) for i in range(len(vectors))]
+        (folder / f"{name}.jsonl").write_text("\n".join(rows))
+        np.save(folder / f"{name}.npy", vectors)
+    for split, queries in (("train", range(30)), ("dev", range(30, 50))):
+        rows = [f"{q}\t{i}\t1\n" for q in queries for i in relevance.relevant(q)]
+        header = "query-id\tcorpus-id\tscore\n"
+        (folder / "qrels" / f"{split}.tsv").write_text("".join([header, *rows]))
+    options = ["--split", "train", "--dev", "dev", "--output", "m", "--json"]
+    assert main(["tune", "beir", *options]) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert content["groups"]["all"]["n_queries"] == 20
+    chosen = relevance.take_queries(np.arange(50))
+    expected = tune(X, chosen, queries=Q[:50], dev=np.arange(30, 50), random_state=0)
+    np.testing.assert_allclose(load_metric("m").components, expected.metric.components)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -16,6 +16,16 @@ JUDGMENTS = "qrels file (TREC or BEIR), BEIR folder, or name of a data set"
 MEASURES = "measures such as 'map ndcg@10 p@5 r@100 mrr auc'; the guide lists all"
 
 
+class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):
+    """Shows the defaults of options that have one."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        is_flag = action.nargs == 0
+        if is_flag or action.default is None or action.default == []:
+            return action.help
+        return super()._get_help_string(action)
+
+
 def add_verb(verbs: Any, verb: Verb, summary: str, text: str, example: str) -> Any:
     """Add the parser of a verb, with its help and an example."""
     parser = verbs.add_parser(
@@ -23,7 +33,7 @@ def add_verb(verbs: Any, verb: Verb, summary: str, text: str, example: str) -> A
         help=summary,
         description=text,
         epilog=f"example: {example}",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        formatter_class=_HelpFormatter,
     )
     parser.set_defaults(verb=verb)
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -97,7 +107,7 @@ def add_judgments(parser: Any) -> None:
         "--ties",
         choices=("index", "mean"),
         default="index",
-        help="rank items of equal score in file order, or average over all orders",
+        help="keep the order of items of equal score, or average over all orders",
     )
     parser.add_argument(
         "--unknown",

@@ -51,7 +51,7 @@ def add_tune(verbs: Any) -> None:
     parser.add_argument("--seed", type=int, default=0, help="random seed")
     add_cluster(parser)
     parser.add_argument(
-        "--report", help="HTML page to write, with the texts of a BEIR folder"
+        "--report", help="also write an HTML page, with the texts of a BEIR folder"
     )
     parser.add_argument("--output", required=True, help="metric file to write")
 
