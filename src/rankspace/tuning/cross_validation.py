@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -36,6 +37,7 @@ class FoldResult(NamedTuple):
     seconds: float
 
 
+@dataclass(eq=False)
 class CrossValidation:
     """Cross-validation: fits candidates on training queries, evaluates held-out queries.
 
@@ -53,20 +55,14 @@ class CrossValidation:
         Fits that run at the same time, for data that fill the memory; by default one per core.
     """
 
-    def __init__(
-        self,
-        splits: Sequence[Split],
-        tests: Sequence[np.ndarray],
-        relevance: Relevance,
-        measure: str,
-        max_in_flight: int | None = None,
-    ) -> None:
-        self.splits = splits
-        self.tests = tests
-        self.relevance = relevance
-        self.measure = measure
-        self.max_in_flight = max_in_flight
-        self._step = _FoldStep(splits, measure)
+    splits: Sequence[Split]
+    tests: Sequence[np.ndarray]
+    relevance: Relevance
+    measure: str
+    max_in_flight: int | None = None
+
+    def __post_init__(self) -> None:
+        self._step = _FoldStep(self.splits, self.measure)
         self._results: dict[str, dict[int, FoldResult]] = {}
         self._candidates: dict[str, Candidate] = {}
 

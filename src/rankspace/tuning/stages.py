@@ -85,6 +85,7 @@ class StagedSearch:
     progress: Callable[[str, float], Any]
     fitted: dict[str, Candidate] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
+    preferred: str = ""  # of the first candidate
     leader: str = ""  # of the previous stage; it goes first in case time is short
 
     def __post_init__(self) -> None:
@@ -164,6 +165,7 @@ class StagedSearch:
             fraction = start + (end - start) * n_finished / (len(names) + 1)
             self.progress(names[following], fraction)
         self.fitted.update(zip(names, candidates, strict=True))
+        self.preferred = self.preferred or candidates[0].preferred
         return True
 
     def _has_time(self, folds: Sequence[int]) -> bool:
@@ -181,14 +183,13 @@ class StagedSearch:
 
     def _selection(self, folds: Sequence[int]) -> Selection:
         validation = self.cross_validation
-        preferred = [candidate.preferred for candidate in self.fitted.values()]
         return Selection(
             validation.trials(folds),
             self.seen,
             validation.relevance,
             validation.measure,
             self.generalise,
-            preferred[0] if preferred else "",
+            self.preferred,
         )
 
     def _test(self, stage: Stage, fraction_done: float) -> TuneReport:
