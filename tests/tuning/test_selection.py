@@ -227,6 +227,16 @@ def test_a_selection_that_harms_a_group_gives_way_to_the_next_best(modest):
     assert report.verdict.startswith(start)
 
 
+def test_a_gain_has_half_of_the_two_sided_p_value(raw, rng):
+    better = raw + 0.005 + 0.03 * rng.normal(size=100)
+    trials = [trial(BASELINE, raw), trial("first", better)]
+    report = evaluated(trials, alpha=0.0005, singles=())
+    p_value = report.comparisons["all"].p_value[MEASURE] / 2
+    assert 0.001 < p_value < 0.5
+    assert f"(one-sided p = {p_value:.3g}; required: p < 0.0005)" in report.verdict
+    assert evaluated(trials, alpha=1.001 * p_value, singles=()).chosen == "first"
+
+
 def test_a_loss_has_a_one_sided_p_value_near_one():
     noise = 0.02 * np.random.default_rng(0).normal(size=40)
     half = np.arange(40) % 2 == 0

@@ -206,6 +206,15 @@ def test_dev_queries_are_held_out_and_the_others_used_for_training():
     np.testing.assert_allclose(tuned.metric.components, model.components_)
 
 
+def test_halves_of_the_dev_queries_select_for_each_other(monkeypatch):
+    diagonal = Candidate("a diagonal", ListwiseMap(0.003), "diagonal")
+    use_candidates(monkeypatch, diagonal)
+    X, relevance, Q = planted()
+    report = tune(X, relevance, queries=Q, dev=np.arange(20), random_state=0).report
+    assert report.chosen == "a diagonal"
+    np.testing.assert_array_equal(report.after.values[MEASURE], report.trials[1].values)
+
+
 def test_ignored_items_are_in_no_ranking():
     X, relevance, Q = planted()
     rng = np.random.default_rng(0)

@@ -17,9 +17,8 @@ from .candidates import BASELINE
 from .report import TrialResult, TuneReport
 
 ALPHA = 0.025  # rate of false positives, one-sided
-HARM_ALPHA = (
-    0.05  # significance level of harm to a group, two-sided as the report prints it
-)
+# Significance level of harm to a group, two-sided as the report prints it.
+HARM_ALPHA = 0.05
 CLEAR = 2.0  # standard errors by which a clear winner beats all others
 
 
