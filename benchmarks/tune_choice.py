@@ -19,7 +19,7 @@ from tune import is_identity
 from rankspace import Index, ListwiseMap, evaluate, tune
 from rankspace.datasets import open_dataset
 from rankspace.relevance.splits import Split, hold_out
-from rankspace.tuning.trials import seen_queries
+from rankspace.tuning.cross_validation import seen_queries
 
 MEASURE = "ndcg-linear@10"
 SIDES = ("separate", "query", "shared")

@@ -12,7 +12,7 @@ K = 10
 
 
 def answer(capsys, *words):
-    assert cli.main(["export", "m", *words]) == 0
+    assert cli.main(["export", "m", *" ".join(words).split()]) == 0
     return capsys.readouterr().out
 
 
@@ -35,9 +35,7 @@ def expected(files):
 @pytest.mark.parametrize("index", ["exact", "hnsw", "ivf"])
 def test_to_faiss(files, capsys, index):
     faiss = pytest.importorskip("faiss")
-    text = answer(
-        capsys, "--to", "faiss", "--vectors", "X.npy", "--output", "i", "--index", index
-    )
+    text = answer(capsys, "--to faiss --vectors X.npy --output i --index", index)
     assert "search: faiss.read_index('i')" in text
     found = faiss.read_index("i").search(files[1][:20], K)[1]
     shared = [len({*a} & {*b}) for a, b in zip(found, expected(files), strict=True)]
@@ -46,39 +44,26 @@ def test_to_faiss(files, capsys, index):
 
 def test_to_npy_and_query_side(files, capsys):
     metric, X = files
-    found = json.loads(
-        answer(
-            capsys, "--to", "npy", "--vectors", "X.npy", "--output", "x.npy", "--json"
-        )
-    )
+    found = json.loads(answer(capsys, "--to npy --vectors X.npy --output x.npy --json"))
     assert found == {"to": "npy", "output": "x.npy", "search": "Euclidean distance"}
     np.testing.assert_allclose(
         np.load("x.npy"), metric.transform(X), rtol=1e-4, atol=1e-5
     )
-    answer(capsys, "--to", "query-side", "--vectors", "X.npy", "--output", "items.npy")
-    query_metric = load_metric("items.queries.safetensors")
-    ranking = Index(np.load("items.npy"), query_metric).rank(X[:20], K)
+    answer(capsys, "--to query-side --vectors X.npy --output items.npy")
+    asked = load_metric("items.queries.safetensors")
+    ranking = Index(np.load("items.npy"), asked).rank(X[:20], K)
     np.testing.assert_array_equal(ranking.items.reshape(-1, K), expected(files))
 
 
 def test_to_onnx(capsys):
     onnx = pytest.importorskip("onnx")
-    answer(capsys, "--to", "onnx", "--output", "map.onnx")
+    answer(capsys, "--to onnx --output map.onnx")
     assert [node.op_type for node in onnx.load("map.onnx").graph.node] == ["MatMul"]
 
 
 def test_to_pgvector_as_a_script(tmp_path, capsys):
-    words = (
-        "--to",
-        "pgvector",
-        "--vectors",
-        "X.npy",
-        "--ids",
-        "ids",
-        "--table",
-        "docs",
-    )
-    text = answer(capsys, *words, "--index", "hnsw", "--output", "docs.sql")
+    words = "--to pgvector --vectors X.npy --ids ids --table docs"
+    text = answer(capsys, words, "--index hnsw --output docs.sql")
     assert 'SELECT id FROM "docs" ORDER BY embedding <-> $1::vector LIMIT $2' in text
     script = (tmp_path / "docs.sql").read_text()
     assert script.count("\nd") == 400
@@ -89,20 +74,11 @@ def test_to_qdrant_in_a_folder(files, capsys):
     qdrant = pytest.importorskip("qdrant_client")
     metric, X = files
     np.save("few.npy", X[:12])
-    words = (
-        "--to",
-        "qdrant",
-        "--vectors",
-        "few.npy",
-        "--output",
-        "store",
-        "--table",
-        "docs",
-    )
-    answer(capsys, *words)
-    assert cli.main(["export", "m", *words]) == 2
+    words = "--to qdrant --vectors few.npy --output store --table docs"
+    answer(capsys, words)
+    assert cli.main(["export", "m", *words.split()]) == 2
     assert "docs exists. Pass replace=True" in capsys.readouterr().err
-    answer(capsys, *words, "--replace")
+    answer(capsys, words, "--replace")
     client = qdrant.QdrantClient(path="store")
     found = client.query_points("docs", metric.transform(X[:1])[0], limit=K).points
     client.close()
@@ -111,30 +87,34 @@ def test_to_qdrant_in_a_folder(files, capsys):
 
 def test_a_data_set_brings_its_vectors(capsys):
     LinearMetric(np.ones((2, 13))).save("m")
-    answer(capsys, "--to", "npy", "--vectors", "wine", "--output", "wine.npy")
+    answer(capsys, "--to npy --vectors wine --output wine.npy")
     assert np.load("wine.npy").shape == (178, 2)
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--to", "faiss", "--output", "i"], "--to faiss needs the items: pass --vectors"),
-        (["--to", "npy", "--vectors", "X.npy"], "--to npy needs --output."),
-        (["--to", "pgvector", "--vectors", "X.npy"], "needs --output or --url, and not both"),
-        (["--to", "onnx", "--url", "x"], "--url goes with --to pgvector and qdrant"),
-        (["--to", "onnx", "--output", "no/where"], "does not exist: create it first"),
-        (["--to", "npy", "--vectors", "wine", "--output", "o", "--ids", "ids"], "--ids goes with"),
-        (["--to", "npy", "--vectors", "wine", "--output", "o"], "8 features as the metric takes"),
-        (["--to", "pgvector", "--vectors", "X.npy", "--output", "o", "--index", "ivf"],
-         "index must be one of exact, hnsw: got 'ivf'"),
-        (["--to", "pgvector", "--vectors", "X.npy", "--url", "postgresql:///?host=/nowhere"],
-         "PostgreSQL says: connection"),
+        ("--to faiss --output i", "--to faiss needs items: pass --vectors"),
+        ("--to npy --vectors X.npy", "--to npy needs --output."),
+        ("--to pgvector --vectors X.npy", "needs either --output or --url"),
+        ("--to onnx --url x", "--url can only be used with --to pgvector or qdrant"),
+        ("--to onnx --output no/where", "does not exist: create it first"),
+        ("--to npy --vectors wine --output o --ids ids", "--ids can only"),
+        ("--to npy --vectors wine --output o", "8 features as the metric takes"),
+        (
+            "--to pgvector --vectors X.npy --output o --index ivf",
+            "index must be one of exact, hnsw: got 'ivf'",
+        ),
+        (
+            "--to pgvector --vectors X.npy --url postgresql:///?host=/nowhere",
+            "PostgreSQL says: connection",
+        ),
     ],
-)  # fmt: skip
+)
 def test_export_refuses(capsys, words, message):
     if "--url" in words and "pgvector" in words:
         pytest.importorskip("psycopg")
-    assert cli.main(["export", "m", *words]) == 2
+    assert cli.main(["export", "m", *words.split()]) == 2
     captured = capsys.readouterr()
     assert message in captured.err
     assert captured.err.count("\n") == 1

@@ -1,6 +1,7 @@
 """Learning and applying a metric by the command line."""
 
 import json
+import shlex
 import subprocess
 import sys
 
@@ -13,12 +14,12 @@ from rankspace.datasets import load_wine
 
 
 def answer(capsys, *words):
-    assert command.main(list(words)) == 0
+    assert command.main(shlex.split(" ".join(words))) == 0
     return capsys.readouterr().out
 
 
 def refusal(capsys, *words):
-    assert command.main(list(words)) == 2
+    assert command.main(shlex.split(" ".join(words))) == 2
     return capsys.readouterr().err
 
 
@@ -46,19 +47,8 @@ def collection(rng):
 
 
 def test_fit_a_data_set(capsys):
-    words = (
-        "fit",
-        "wine",
-        "--method",
-        "mlr",
-        "-C",
-        "50",
-        "--measure",
-        "auc",
-        "--output",
-        "m",
-    )
-    assert "fitted MLR on 178 items of 13 features" in answer(capsys, *words)
+    words = "fit wine --method mlr -C 50 --measure auc --output m"
+    assert "fitted MLR on 178 items of 13 features" in answer(capsys, words)
     wine = load_wine()
     expected = MLR(50, measure="auc", random_state=0).fit(wine.X, wine.labels).metric_
     np.testing.assert_allclose(load_metric("m").components, expected.components)
@@ -66,12 +56,8 @@ def test_fit_a_data_set(capsys):
 
 
 def test_fit_passes_any_parameter(capsys):
-    found = json.loads(
-        answer(
-            capsys, "fit", "wine", "--components", "2", "--set", "n_triplets=2000",
-            "--set", "init=random", "--seed", "3", "--json", "--output", "m",
-        )
-    )  # fmt: skip
+    words = "fit wine --components 2 --set n_triplets=2000 --set init=random --seed 3"
+    found = json.loads(answer(capsys, words, "--json --output m"))
     assert found["method"] == "FRML"
     assert found["parameters"]["n_triplets"] == 2000
     wine = load_wine()
@@ -83,54 +69,34 @@ def test_fit_passes_any_parameter(capsys):
 
 @pytest.mark.parametrize("named", [True, False])
 def test_fit_vectors_and_judgments(collection, capsys, named):
-    words = [
-        "fit",
-        "X.npy",
-        "--queries",
-        "Q.npy",
-        "--method",
-        "listwise",
-        "--output",
-        "m",
-    ]
-    words += ["--set", "reg=0.003"]
-    if named:
-        words += ["--qrels", "named", "--ids", "ids", "--query-ids", "query-ids"]
-    else:
-        words += ["--qrels", "qrels"]
-    answer(capsys, *words)
+    words = "fit X.npy --queries Q.npy --method listwise --set reg=0.003 --output m"
+    ids = "--qrels named --ids ids --query-ids query-ids"
+    answer(capsys, words, ids if named else "--qrels qrels")
     metric, (X, Q, nearest) = load_metric("m"), collection
     found = metric.rank(Q, X, 3).items.reshape(-1, 3)
     before = LinearMetric.identity(4).rank(Q, X, 3).items.reshape(-1, 3)
-    shares = [np.mean([len({*a} & {*b}) for a, b in zip(f, nearest, strict=True)])
-              for f in (found, before)]  # fmt: skip
+    shares = [
+        np.mean([len({*a} & {*b}) for a, b in zip(f, nearest, strict=True)])
+        for f in (found, before)
+    ]
     assert shares[0] > shares[1] + 1
 
 
 def test_fit_may_drop_judgments_of_unknown_items(collection, capsys):
     with open("qrels", "a") as rows:
         rows.write("0 0 1000 1\n")
-    words = (
-        "fit",
-        "X.npy",
-        "--queries",
-        "Q.npy",
-        "--qrels",
-        "qrels",
-        "--method",
-        "listwise",
-    )
+    words = "fit X.npy --queries Q.npy --qrels qrels --method listwise"
     assert "qrels must name known item ids: got '1000'" in refusal(
-        capsys, *words, "--output", "m"
+        capsys, words, "--output m"
     )
-    answer(capsys, *words, "--unknown", "drop", "--output", "m")
+    answer(capsys, words, "--unknown drop --output m")
 
 
 def test_fit_queries_only(collection, capsys):
     answer(
-        capsys, "fit", "X.npy", "--queries", "Q.npy", "--qrels", "qrels", "--method", "listwise",
-        "--set", "sides=query", "--output", "m",
-    )  # fmt: skip
+        capsys,
+        "fit X.npy --queries Q.npy --qrels qrels --method listwise --set sides=query --output m",
+    )
     assert isinstance(load_metric("m"), BilinearMetric)
 
 
@@ -143,30 +109,18 @@ def test_fit_vectors_and_labels(wine, capsys, form):
         lines.writelines(f"class {label}\n" for label in y)
     answer(
         capsys,
-        "fit",
-        "X.npy",
-        "--labels",
+        "fit X.npy --labels",
         f"y.{form}",
-        "--method",
-        "listwise",
-        "--output",
-        "m",
+        "--method listwise --output m",
     )
     expected = ListwiseMap().fit(X, y).metric_
     np.testing.assert_allclose(load_metric("m").components, expected.components)
 
 
-def test_fit_tells_the_warnings_of_a_learner(capsys):
+def test_fit_shows_the_warnings_of_a_learner(capsys):
     text = answer(
         capsys,
-        "fit",
-        "wine",
-        "--method",
-        "listwise",
-        "--set",
-        "max_iter=1",
-        "--output",
-        "m",
+        "fit wine --method listwise --set max_iter=1 --output m",
     )
     assert "note: ListwiseMap stopped after 1 steps" in text
 
@@ -176,31 +130,37 @@ def test_fit_tells_the_warnings_of_a_learner(capsys):
     ("words", "message"),
     [
         (
-            ["wine", "--method", "magic"],
+            "wine --method magic",
             "--method must be one of euclidean, frml, gmml, ",
         ),
         (
-            ["wine", "--method", "lmnn", "-C", "1"],
+            "wine --method lmnn -C 1",
             "LMNN has no parameter 'C': it has max_iter",
         ),
-        (["wine", "--set", "x"], "--set must be OPTION=VALUE"),
-        (["wine", "--qrels", "q"], "--qrels goes with a file of vectors"),
-        (["wine", "--split", "train"], "--split must be one of wine, which has none"),
-        (["X.npy", "--split", "train"], "--split goes with a folder or a data set"),
-        (["X.npy"], "needs --labels, or --qrels and --queries"),
-        (["X.npy", "--qrels", "qrels"], "needs --labels, or --qrels and --queries"),
-        (["X.npy", "--labels", "query-ids"], "must have a line for each of 60 rows"),
-        (["X.npy", "--labels", "Q.npy"], "must have a label for each of 60 rows"),
-        (["X.npy", "--queries", "Q.npy", "--qrels", "named"], "'q0'"),
+        ("wine --set x", "--set must be OPTION=VALUE"),
+        ("wine --qrels q", "--qrels can only be used with a file of vectors"),
         (
-            ["X.npy", "--queries", "Q.npy", "--qrels", "named", "--query-ids", "qrels"],
+            "wine --split train",
+            "--split must be a split of wine, which has none",
+        ),
+        (
+            "X.npy --split train",
+            "--split can only be used with a folder or a data set",
+        ),
+        ("X.npy", "needs --labels, or --qrels and --queries"),
+        ("X.npy --qrels qrels", "needs --labels, or --qrels and --queries"),
+        ("X.npy --labels query-ids", "must have a line for each of 60 rows"),
+        ("X.npy --labels Q.npy", "must have a label for each of 60 rows"),
+        ("X.npy --queries Q.npy --qrels named", "'q0'"),
+        (
+            "X.npy --queries Q.npy --qrels named --query-ids qrels",
             "qrels must have",
         ),
-        (["twenty_newsgroups_of_yore"], "there is no file, folder or data set"),
+        ("twenty_newsgroups_of_yore", "there is no file, folder or data set"),
     ],
 )
 def test_fit_refuses(capsys, words, message):
-    assert message in refusal(capsys, "fit", *words, "--output", "m")
+    assert message in refusal(capsys, "fit", words, "--output m")
 
 
 @pytest.mark.parametrize("side", ["items", "queries"])
@@ -211,21 +171,11 @@ def test_transform_in_blocks(rng, capsys, side):
     metric.save("m")
     X = rng.normal(size=(100, 5))
     np.save("X.npy", X)
-    words = (
-        "transform",
-        "m",
-        "X.npy",
-        "--side",
-        side,
-        "--block-size",
-        "7",
-        "--output",
-        "out.npy",
-    )
-    assert "mapped 100 vectors to 3 components: wrote out.npy" in answer(capsys, *words)
+    words = f"transform m X.npy --side {side} --block-size 7 --output out.npy"
+    assert "mapped 100 vectors to 3 components: wrote out.npy" in answer(capsys, words)
     expected = metric.embed_items(X) if side == "items" else metric.embed_queries(X)
     np.testing.assert_allclose(np.load("out.npy"), expected)
-    assert json.loads(answer(capsys, *words, "--json"))["shape"] == [100, 3]
+    assert json.loads(answer(capsys, words, "--json"))["shape"] == [100, 3]
 
 
 def test_transform_refuses_and_keeps_what_was_there(capsys):
@@ -234,14 +184,12 @@ def test_transform_refuses_and_keeps_what_was_there(capsys):
     np.save("wide.npy", np.ones((2, 4)))
     with open("out.npy", "w") as old:
         old.write("old")
-    words = ("--block-size", "10", "--output", "out.npy")
-    assert "X.npy must hold finite" in refusal(
-        capsys, "transform", "m", "X.npy", *words
-    )
+    words = "--block-size 10 --output out.npy"
+    assert "X.npy must hold finite" in refusal(capsys, "transform m X.npy", words)
     assert "wide.npy must have 3 features" in refusal(
-        capsys, "transform", "m", "wide.npy", *words
+        capsys, "transform m wide.npy", words
     )
-    assert "no such file" in refusal(capsys, "transform", "m", "none.npy", *words)
+    assert "no such file" in refusal(capsys, "transform m none.npy", words)
     with open("out.npy") as old:
         assert old.read() == "old"
 

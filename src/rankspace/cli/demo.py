@@ -1,104 +1,130 @@
-"""The main job on a small collection: tune on some queries, judge on others, write a page."""
+"""The command ``rankspace demo``: tune on a small collection and write a page."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
-
-import numpy as np
+import argparse
+from typing import Any
 
 from .._engine.files import PathLike
-from ..datasets import Dataset, load_scifact_sample
-from ..display.page.report import write_report
-from ..evaluation.measures import Comparison, compare, evaluate
-from ..relevance.splits import hold_out
-from ..search.index import Index
-from ..tuning.trials import seen_queries
-from ..tuning.tuner import Tuned, tune
+from .options import add_verb, as_json
+from .progress import Progress
 
 MEASURES = "ndcg-linear@10 map r@10 mrr"
 DEPTH = 100
 
 
-@dataclass(frozen=True)
-class DemoResult:
-    """What tuning found, what it is worth on queries that it never saw, and where its page is."""
+def add_demo(verbs: Any) -> None:
+    """Add the verb ``demo``."""
+    parser = add_verb(
+        verbs,
+        demo,
+        "tune a metric on a small collection",
+        "Learn a metric from scientific claims and the abstracts that support or refute them, "
+        "evaluate it on other claims, print the tables and write an HTML page. Needs no download.",
+        "rankspace demo --output demo.html",
+    )
+    parser.add_argument(
+        "--output", default="rankspace-demo.html", help="HTML page to write"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="random seed")
 
-    dataset: Dataset
-    tuned: Tuned
-    comparison: Comparison
-    page: Path
 
+def demo(options: argparse.Namespace) -> str:
+    """Tune a metric on a small collection."""
+    from ..datasets import load_scifact_sample
 
-def run_demo(
-    page: PathLike,
-    *,
-    random_state: int = 0,
-    progress: Callable[[str], None] = lambda step: None,
-) -> DemoResult:
-    """Tune on claims of the SciFact sample, judge the metric on others, and write a page about it.
-
-    Parameters
-    ----------
-    page : path
-        Where the HTML page goes.
-    random_state : int, default=0
-        Seed of the folds.
-    progress : callable, optional
-        Told the name of each step.
-
-    Returns
-    -------
-    DemoResult
-    """
     dataset = load_scifact_sample()
-    train, test = dataset.part("train"), dataset.part("test")
-    assert test.relevance is not None
-    tuned = tune(
+    with Progress("rankspace demo") as progress:
+        tuned = _tune(dataset, options.seed, progress)
+        progress.say("evaluating")
+        comparison, page = _write_page(dataset, tuned, options.output)
+    if options.json:
+        return as_json(
+            {
+                "tuned": tuned.report.to_dict(),
+                "comparison": comparison.to_dict(),
+                "page": str(page.resolve()),
+            }
+        )
+    n_train = len(dataset.splits["train"])
+    n_test = len(dataset.splits["test"])
+    return "\n".join(
+        [
+            f"{dataset!r}: scientific claims and abstracts that support or refute them.",
+            f"Tuning on {n_train} claims, 3-fold cross-validation:",
+            "",
+            str(tuned),
+            "",
+            f"The metric on {n_test} other claims:",
+            "",
+            str(comparison),
+            "",
+            f"page: {page.resolve()}",
+        ]
+    )
+
+
+def _tune(dataset: Any, seed: int, progress: Progress) -> Any:
+    from ..tuning.tuner import tune
+
+    train = dataset.part("train")
+    return tune(
         train.X,
         train.relevance,
         queries=train.queries,
         methods=["listwise"],
         n_folds=3,
-        random_state=random_state,
-        progress=lambda step, share: progress(f"trying {step}"),
+        random_state=seed,
+        progress=lambda step, fraction: progress.say(step),
     )
-    progress("judging")
+
+
+def _write_page(dataset: Any, tuned: Any, path: PathLike) -> tuple[Any, Any]:
+    """Evaluate the test queries, and write the page about them."""
+    from ..display.page.report import write_report
+    from ..evaluation.measures import compare, evaluate
+    from ..search.index import Index
+
+    test = dataset.part("test")
     rankings = (
         Index(test.X).rank(test.queries, DEPTH),
         Index(test.X, tuned.metric).rank(test.queries, DEPTH),
     )
-    before, after = (
-        evaluate(ranking, test.relevance, MEASURES) for ranking in rankings
-    )
-    seen = _seen(dataset)
-    texts, claims = test.texts or [], test.query_texts or []
-    path = write_report(
-        page,
-        title="rankspace: scientific claims and the abstracts that settle them",
+    before = evaluate(rankings[0], test.relevance, MEASURES)
+    after = evaluate(rankings[1], test.relevance, MEASURES)
+    seen = _seen_queries(dataset)
+    n_train = len(dataset.splits["train"])
+    page = write_report(
+        path,
+        title="rankspace: scientific claims and abstracts that support or refute them",
         before=before,
         after=after,
-        names=("as they are", "tuned"),
+        names=("unchanged", "tuned"),
         rankings=rankings,
         relevance=test.relevance,
         groups={"with seen relevant items": seen, "with new relevant items": ~seen},
         n_extremes=3,
-        describe_item=texts.__getitem__,
-        describe_query=claims.__getitem__,
+        describe_item=test.texts.__getitem__,
+        describe_query=test.query_texts.__getitem__,
         notes=[
-            f"Tuned on {len(train.queries)} other claims: {tuned.report.verdict}",
-            "A relevant abstract is seen if a claim that was learned from has it too, else new.",
+            f"Tuned on {n_train} other claims: {tuned.report.verdict}",
+            "A relevant abstract is seen if it is also relevant to a training claim, otherwise "
+            "new.",
             "Claims (CC BY 4.0) and abstracts (ODC-By 1.0) of SciFact, Wadden et al. 2020; "
             "embeddings by all-MiniLM-L6-v2.",
         ],
     )
-    return DemoResult(dataset, tuned, compare(before, after), path)
+    return compare(before, after), page
 
 
-def _seen(dataset: Dataset) -> np.ndarray:
-    """Test queries with a relevant item that the training judgments named."""
-    train, test = dataset.splits["train"], dataset.splits["test"]
-    assert dataset.relevance is not None
+def _seen_queries(dataset: Any) -> Any:
+    """Mask of the test queries with a relevant item of a training query."""
+    import numpy as np
+
+    from ..relevance.splits import hold_out
+    from ..tuning.cross_validation import seen_queries
+
+    train = dataset.splits["train"]
+    test = dataset.splits["test"]
     split = hold_out(dataset.X, dataset.relevance, dataset.queries, train, test)
     return seen_queries([split], [np.arange(len(test))], len(test))

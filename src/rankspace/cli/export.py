@@ -1,4 +1,4 @@
-"""The verb that puts a metric where vectors live: ``export``."""
+"""The command ``rankspace export``: FAISS, ONNX, pgvector, Qdrant and .npy files."""
 
 from __future__ import annotations
 
@@ -15,61 +15,61 @@ SERVERS = ("pgvector", "qdrant")
 
 
 def add_export(verbs: Any) -> None:
-    """The words of ``export``."""
+    """Add the verb ``export``."""
     parser = add_verb(
         verbs,
         export,
-        "put a metric where vectors live",
-        "Write a metric, or items mapped by it, in the form that another program searches.",
+        "export a metric to a vector store",
+        "Write a metric, or items mapped by it, in the format of another program.",
         "rankspace export my.safetensors --to faiss --vectors corpus.npy --output my.faiss",
     )
-    parser.add_argument("metric", metavar="METRIC", help="a metric file")
-    parser.add_argument("--to", required=True, choices=tuple(TARGETS), help="the form")
+    parser.add_argument("metric", metavar="METRIC", help="metric file")
+    parser.add_argument("--to", required=True, choices=tuple(TARGETS), help="format")
     parser.add_argument(
         "--vectors",
-        help="the items: a file of vectors, a BEIR folder, or the name of a data set",
+        help="items: file of vectors, BEIR folder, or name of a data set",
     )
-    parser.add_argument("--ids", help="names of the items of a file, a line each")
+    parser.add_argument("--ids", help="file of item ids, one per line")
     parser.add_argument(
         "--output",
         dest="place",
-        help="the file to write; with qdrant, the folder of a local store",
+        help="file to write; for qdrant, the folder of a local store",
     )
-    parser.add_argument("--url", help="address of a server, with pgvector and qdrant")
+    parser.add_argument("--url", help="address of the server, for pgvector and qdrant")
     parser.add_argument(
         "--index",
         choices=("exact", "hnsw", "ivf"),
         default="exact",
-        help="how faiss and pgvector search; ivf is of faiss alone",
+        help="type of index, for faiss and pgvector; only faiss has ivf",
     )
     parser.add_argument(
         "--queries",
-        help="examples of queries in a .npy, to settle the effort of a FAISS index",
+        help=".npy file of example queries, to calibrate an approximate FAISS index",
     )
     parser.add_argument(
         "--recall",
         type=float,
         default=0.99,
-        help="what such an index is to find of the true ten",
+        help="recall@10 that an approximate FAISS index must reach",
     )
     parser.add_argument(
         "--table", default="items", help="name of the table or collection"
     )
     parser.add_argument(
-        "--replace", action="store_true", help="drop a table of that name first"
+        "--replace", action="store_true", help="replace an existing table"
     )
     parser.add_argument(
         "--side",
         choices=("items", "queries"),
-        help="whose map, with npy (items) or onnx (queries)",
+        help="side to map; by default items for npy, queries for onnx",
     )
 
 
 def export(options: argparse.Namespace) -> str:
-    """Put a metric where vectors live."""
+    """Export a metric to a vector store."""
     from ..metrics import load_metric
 
-    _check_words(options)
+    _check_options(options)
     metric = load_metric(options.metric)
     with Progress("rankspace export") as progress:
         search = TARGETS[options.to](metric, options, progress.show)
@@ -79,16 +79,17 @@ def export(options: argparse.Namespace) -> str:
     return f"exported {metric!r} to {place}; search: {search}"
 
 
-def _check_words(options: argparse.Namespace) -> None:
+def _check_options(options: argparse.Namespace) -> None:
     if options.url is not None and options.to not in SERVERS:
         raise ValueError(
-            f"--url goes with --to pgvector and qdrant: got --to {options.to}."
+            f"--url can only be used with --to pgvector or qdrant: got --to {options.to}."
         )
     if (options.place is None) == (options.url is None):
-        either = " or --url, and not both" if options.to in SERVERS else ""
-        raise ValueError(f"--to {options.to} needs --output{either}.")
+        if options.to in SERVERS:
+            raise ValueError(f"--to {options.to} needs either --output or --url.")
+        raise ValueError(f"--to {options.to} needs --output.")
     if options.to != "onnx" and options.vectors is None:
-        raise ValueError(f"--to {options.to} needs the items: pass --vectors.")
+        raise ValueError(f"--to {options.to} needs items: pass --vectors.")
     if options.to != "qdrant":
         check_output(options.place)
 
@@ -106,7 +107,9 @@ def _faiss(metric: Any, options: argparse.Namespace, progress: Any) -> str:
         recall=options.recall,
         progress=progress,
     )
-    return f"faiss.read_index({options.place!r}).search(queries, k), with queries as they are"
+    return (
+        f"faiss.read_index({options.place!r}).search(queries, k), with unmapped queries"
+    )
 
 
 def _npy(metric: Any, options: argparse.Namespace, progress: Any) -> str:
@@ -116,7 +119,7 @@ def _npy(metric: Any, options: argparse.Namespace, progress: Any) -> str:
     to_npy(
         metric, vectors, options.place, side=options.side or "items", progress=progress
     )
-    return _measure(metric)
+    return _similarity(metric)
 
 
 def _query_side(metric: Any, options: argparse.Namespace, progress: Any) -> str:
@@ -133,19 +136,24 @@ def _onnx(metric: Any, options: argparse.Namespace, progress: Any) -> str:
     from ..export import to_onnx
 
     to_onnx(metric, options.place, side=options.side or "queries")
-    return f"{_measure(metric)} of what the model maps"
+    return f"{_similarity(metric)} between vectors mapped by the model"
 
 
 def _pgvector(metric: Any, options: argparse.Namespace, progress: Any) -> str:
     from ..export import to_pgvector, to_sql
 
     vectors, ids = _items(options)
-    words: dict[str, Any] = {"table": options.table, "index": options.index, "ids": ids}
-    words |= {"replace": options.replace, "progress": progress}
+    settings: dict[str, Any] = {
+        "table": options.table,
+        "index": options.index,
+        "ids": ids,
+        "replace": options.replace,
+        "progress": progress,
+    }
     if options.url is None:
-        return to_sql(metric, vectors, options.place, **words)
+        return to_sql(metric, vectors, options.place, **settings)
     try:
-        return to_pgvector(metric, vectors, options.url, **words)
+        return to_pgvector(metric, vectors, options.url, **settings)
     except require("psycopg", extra="export").Error as error:
         raise ValueError(f"PostgreSQL says: {error}") from error
 
@@ -172,16 +180,17 @@ def _qdrant(metric: Any, options: argparse.Namespace, progress: Any) -> str:
         client.close()
     except (ApiException, RuntimeError) as error:
         raise ValueError(f"Qdrant says: {error}") from error
-    return f"{_measure(metric)} of queries mapped by the metric"
+    return f"{_similarity(metric)} to queries mapped by the metric"
 
 
 def _items(options: argparse.Namespace) -> tuple[Any, Any]:
-    from .inputs import items_of
+    from .inputs import read_items
 
-    return items_of(options.vectors, options.ids)
+    return read_items(options.vectors, options.ids)
 
 
-def _measure(metric: Any) -> str:
+def _similarity(metric: Any) -> str:
+    """The similarity to search mapped vectors by."""
     return "inner product" if metric.inner_product else "Euclidean distance"
 
 

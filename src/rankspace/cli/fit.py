@@ -1,4 +1,4 @@
-"""The verbs that learn a metric and apply it: ``fit`` and ``transform``."""
+"""The command ``rankspace fit``: learn a metric with one estimator."""
 
 from __future__ import annotations
 
@@ -7,37 +7,39 @@ import time
 import warnings
 from typing import Any
 
-from .cluster import add_cluster, on_cluster
-from .options import add_taught_data, add_verb, as_json, change
-from .progress import Progress
+from .options import add_cluster, add_training_data, add_verb, as_json, change
+from .progress import Progress, on_cluster
 
-# Words of the command, and the parameters of estimators that they are.
+# Options of the command, and the parameters of estimators that they set.
 PARAMETERS = {"components": "n_components", "trade_off": "C", "measure": "measure"}
 
 
 def add_fit(verbs: Any) -> None:
-    """The words of ``fit``."""
+    """Add the verb ``fit``."""
     parser = add_verb(
         verbs,
         fit,
-        "learn a metric",
+        "learn a metric with one method",
         "Learn a metric from vectors and judgments with one method and given parameters, and "
         "write it to a file.",
         "rankspace fit scifact --split train --method listwise --output scifact.safetensors",
     )
-    add_taught_data(parser)
+    add_training_data(parser)
     parser.add_argument(
         "--method",
         default="frml",
-        help="an estimator in small letters, such as frml, mlr, "
-        "mlrcv, listwise, lmnn, oasis",
+        help="estimator in lower case, such as frml, mlr, mlrcv, listwise, lmnn, oasis",
     )
     parser.add_argument("--components", type=int, help="rank of the metric")
     parser.add_argument(
-        "-C", dest="trade_off", type=float, help="weight of the judgments"
+        "-C",
+        dest="trade_off",
+        type=float,
+        help="weight of the loss against the regulariser",
     )
     parser.add_argument(
-        "--measure", help="what to optimise, or to stop by, such as map or ndcg@10"
+        "--measure",
+        help="measure to optimise or to stop early by, such as map or ndcg@10",
     )
     parser.add_argument(
         "--set",
@@ -46,57 +48,56 @@ def add_fit(verbs: Any) -> None:
         metavar="OPTION=VALUE",
         help="any other parameter of the estimator, such as max_iter=50",
     )
-    parser.add_argument(
-        "--seed", type=int, default=0, help="seed of a learner that draws"
-    )
+    parser.add_argument("--seed", type=int, default=0, help="random seed")
     add_cluster(parser)
-    parser.add_argument("--output", required=True, help="the metric file to write")
+    parser.add_argument("--output", required=True, help="metric file to write")
 
 
 def fit(options: argparse.Namespace) -> str:
-    """Learn a metric."""
-    from .inputs import taught_by
+    """Learn a metric with one method."""
+    from .inputs import training_data
 
     estimator = _estimator(options)
+    name = type(estimator).__name__
     with Progress("rankspace fit") as progress:
         progress.say(f"reading {options.data}")
-        dataset = taught_by(options)
-        X, judgments = (
-            dataset.X,
-            dataset.relevance if dataset.labels is None else dataset.labels,
-        )
-        name, start = type(estimator).__name__, time.perf_counter()
-        progress.say(f"learning {name} on {X.shape[0]} items")
-        with (
-            warnings.catch_warnings(record=True) as caught,
-            on_cluster(options, progress),
-        ):
-            warnings.simplefilter("always")
-            estimator.fit(X, judgments, queries=dataset.queries)
+        dataset = training_data(options)
+        progress.say(f"fitting {name} to {dataset.X.shape[0]} items")
+        start = time.perf_counter()
+        with on_cluster(options, progress):
+            notes = _fit_with_warnings(estimator, dataset)
     seconds = time.perf_counter() - start
     estimator.metric_.save(options.output)
-    notes = list(dict.fromkeys(str(each.message) for each in caught))
+    n_items, n_features = dataset.X.shape
     if options.json:
-        parameters = {k: v for k, v in estimator.get_params().items() if _is_plain(v)}
         return as_json(
             {
                 "method": name,
-                "parameters": parameters,
-                "shape": list(X.shape),
+                "parameters": _plain_parameters(estimator),
+                "shape": [n_items, n_features],
                 "seconds": seconds,
                 "notes": notes,
                 "output": options.output,
             }
         )
     sentence = (
-        f"fitted {name} on {X.shape[0]} items of {X.shape[1]} features in {seconds:.1f} s: wrote "
+        f"fitted {name} on {n_items} items of {n_features} features in {seconds:.1f} s: wrote "
         f"{estimator.metric_!r} to {options.output}"
     )
     return "\n".join([sentence, *(f"note: {note}" for note in notes)])
 
 
+def _fit_with_warnings(estimator: Any, dataset: Any) -> list[str]:
+    """Fit the estimator; returns its warnings."""
+    y = dataset.relevance if dataset.labels is None else dataset.labels
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        estimator.fit(dataset.X, y, queries=dataset.queries)
+    return list(dict.fromkeys(str(warning.message) for warning in caught))
+
+
 def _estimator(options: argparse.Namespace) -> Any:
-    """The estimator that a command names, with its parameters."""
+    """The estimator of ``--method``, with its parameters."""
     methods = _methods()
     if options.method not in methods:
         raise ValueError(
@@ -104,86 +105,40 @@ def _estimator(options: argparse.Namespace) -> Any:
         )
     estimator = methods[options.method]()
     known = estimator.get_params()
-    words = {
-        PARAMETERS[n]: vars(options)[n]
-        for n in PARAMETERS
-        if vars(options)[n] is not None
-    }
-    chosen = {**words, **dict(map(change, options.set))}
-    for parameter in chosen:
+    parameters = {}
+    if "random_state" in known:
+        parameters["random_state"] = options.seed
+    for option, parameter in PARAMETERS.items():
+        value = getattr(options, option)
+        if value is not None:
+            parameters[parameter] = value
+    parameters.update(change(text) for text in options.set)
+    for parameter in parameters:
         if parameter not in known:
             raise ValueError(
                 f"{type(estimator).__name__} has no parameter {parameter!r}: it has "
                 f"{', '.join(known)}."
             )
-    if "random_state" in known:
-        chosen = {"random_state": options.seed, **chosen}
-    return estimator.set_params(**chosen)
+    return estimator.set_params(**parameters)
 
 
 def _methods() -> dict[str, type]:
-    """Every public estimator that learns, by its name in small letters."""
+    """All public estimators by their names in lower case."""
     import rankspace
 
     from ..learners.base import BaseRanker
 
-    found = {}
+    methods = {}
     for name in rankspace.__all__:
         thing = getattr(rankspace, name)
-        if (
-            isinstance(thing, type)
-            and issubclass(thing, BaseRanker)
-            and thing is not BaseRanker
-        ):
-            found[name.removesuffix("Map").lower()] = thing
-    return dict(sorted(found.items()))
+        is_estimator = isinstance(thing, type) and issubclass(thing, BaseRanker)
+        if is_estimator and thing is not BaseRanker:
+            methods[name.removesuffix("Map").lower()] = thing
+    return dict(sorted(methods.items()))
 
 
-def _is_plain(value: Any) -> bool:
-    return value is None or isinstance(value, bool | int | float | str | list | tuple)
-
-
-def add_transform(verbs: Any) -> None:
-    """The words of ``transform``."""
-    parser = add_verb(
-        verbs,
-        transform,
-        "map vectors by a metric",
-        "Map the vectors of a file by a metric and write them to a .npy, block by block: a .npy "
-        "may be larger than the memory. Search what comes out by Euclidean distance, or by "
-        "inner product if the metric is bilinear.",
-        "rankspace transform scifact.safetensors corpus.npy --output mapped.npy",
-    )
-    parser.add_argument("metric", metavar="METRIC", help="a metric file")
-    parser.add_argument("vectors", metavar="VECTORS", help="a file of vectors")
-    parser.add_argument(
-        "--side",
-        choices=("items", "queries"),
-        default="items",
-        help="what the vectors are; a linear metric maps both alike",
-    )
-    parser.add_argument("--block-size", type=int, default=8192, help="rows at a time")
-    parser.add_argument("--output", required=True, help="the .npy file to write")
-
-
-def transform(options: argparse.Namespace) -> str:
-    """Map vectors by a metric."""
-    import numpy as np
-
-    from ..export import to_npy
-    from ..metrics import load_metric
-
-    metric: Any = load_metric(options.metric)
-    with Progress("rankspace transform") as progress:
-        to_npy(
-            metric,
-            options.vectors,
-            options.output,
-            side=options.side,
-            block_size=options.block_size,
-            progress=progress.show,
-        )
-    n_rows, width = np.load(options.output, mmap_mode="r").shape
-    if options.json:
-        return as_json({"shape": [n_rows, width], "output": options.output})
-    return f"mapped {n_rows} vectors to {width} components: wrote {options.output}"
+def _plain_parameters(estimator: Any) -> dict[str, Any]:
+    """The parameters that JSON can hold."""
+    plain = bool | int | float | str | list | tuple | None
+    parameters = estimator.get_params()
+    return {name: v for name, v in parameters.items() if isinstance(v, plain)}

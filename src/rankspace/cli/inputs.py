@@ -1,33 +1,59 @@
-"""What the words of a command name: data sets, judgments, runs and vectors."""
+"""Inputs of the commands: data sets, judgments, run files and files of vectors."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from .._engine.vectors import is_vector_file, read_names
-from .cluster import on_cluster
-from .progress import Progress
+from .progress import Progress, on_cluster
+
+ONLY_FILES = "a file of vectors; a data set or folder has its own"
+ONLY_DATA_SETS = "a folder or a data set, not with a file of vectors"
 
 
-def _open(source: str, split: str | None, **options: Any) -> Any:
-    """A BEIR folder or a data set by name, or a split of it."""
+class Judgments(NamedTuple):
+    """Relevance judgments, and the texts of items and queries if there are any."""
+
+    relevance: Any
+    texts: Any = None
+    query_texts: Any = None
+
+
+class Corpus(NamedTuple):
+    """Vectors and ids to rank; ``query_items`` are the item numbers of the queries, or -1."""
+
+    X: Any
+    queries: Any
+    ids: Any
+    query_ids: Any
+    query_items: Any
+
+
+def open_data(source: str, split: str | None, **options: Any) -> Any:
+    """Open a BEIR folder or a named data set, or one split of it."""
     from ..datasets import open_dataset, read_beir
 
-    dataset = (
-        read_beir(source, **options) if Path(source).is_dir() else open_dataset(source)
-    )
-    if split is not None and split not in dataset.splits:
+    is_folder = Path(source).is_dir()
+    dataset = read_beir(source, **options) if is_folder else open_dataset(source)
+    if split is None:
+        return dataset
+    check_split("--split", split, source, dataset)
+    return dataset.part(split)
+
+
+def check_split(option: str, split: str, source: str, dataset: Any) -> None:
+    """Raise unless the data set has this split."""
+    if split not in dataset.splits:
         splits = ", ".join(dataset.splits) or "none"
         raise ValueError(
-            f"--split must be one of {source}, which has {splits}: got {split!r}."
+            f"{option} must be a split of {source}, which has {splits}: got {split!r}."
         )
-    return dataset if split is None else dataset.part(split)
 
 
-def judgments_with_texts(options: argparse.Namespace) -> tuple[Any, Any, Any]:
-    """Judgments, and texts of items and of queries where the source has them."""
+def read_judgments(options: argparse.Namespace) -> Judgments:
+    """Read the judgments that a command names, with texts if there are any."""
     from dataclasses import replace
 
     from ..relevance.relevance import Relevance
@@ -39,81 +65,76 @@ def judgments_with_texts(options: argparse.Namespace) -> tuple[Any, Any, Any]:
     if Path(options.judgments).is_file():
         if options.split is not None:
             raise ValueError(
-                "--split goes with a folder or a data set; a qrels file has no splits."
+                "--split can only be used with a folder or a data set; a qrels file has no splits."
             )
-        return Relevance.from_qrels(options.judgments, **rules), None, None
-    dataset = _open(
+        return Judgments(Relevance.from_qrels(options.judgments, **rules))
+    dataset = open_data(
         options.judgments, options.split, embeddings=False, unknown=options.unknown
     )
     if dataset.relevance is None:
         raise ValueError(f"{options.judgments} has no judgments.")
-    query_texts = dataset.query_texts if dataset.has_queries else dataset.texts
-    return replace(_named(dataset.relevance), **rules), dataset.texts, query_texts
+    relevance = replace(_with_ids(dataset.relevance), **rules)
+    return Judgments(relevance, dataset.texts, query_texts_of(dataset))
 
 
-def _named(relevance: Any) -> Any:
-    """Number what has no name, as run files have names only."""
+def query_texts_of(dataset: Any) -> Any:
+    """Texts of the queries, which may be items themselves."""
+    return dataset.query_texts if dataset.has_queries else dataset.texts
+
+
+def _with_ids(relevance: Any) -> Any:
+    """Use numbers as missing ids, because run files refer to ids."""
     from dataclasses import replace
 
-    queries = (
-        range(relevance.n_queries)
-        if relevance.query_ids is None
-        else relevance.query_ids
-    )
-    items = (
-        range(relevance.n_items) if relevance.item_ids is None else relevance.item_ids
-    )
+    query_ids = relevance.query_ids
+    if query_ids is None:
+        query_ids = range(relevance.n_queries)
+    item_ids = relevance.item_ids
+    if item_ids is None:
+        item_ids = range(relevance.n_items)
     return replace(
-        relevance, query_ids=[str(q) for q in queries], item_ids=[str(i) for i in items]
+        relevance,
+        query_ids=[str(name) for name in query_ids],
+        item_ids=[str(name) for name in item_ids],
     )
 
 
-def judge(run: str, options: argparse.Namespace) -> Any:
+def evaluate_run(run: str, options: argparse.Namespace) -> Any:
+    """Evaluate a run file against the judgments that a command names."""
     from ..datasets import read_trec_run
-    from ..evaluation.measures import evaluate as score
+    from ..evaluation.measures import evaluate
 
     with Progress(f"rankspace {options.name}") as progress:
         progress.say(f"reading {run}")
-        ranking, relevance = read_trec_run(run), judgments_with_texts(options)[0]
-        progress.say("judging")
+        ranking = read_trec_run(run)
+        relevance = read_judgments(options).relevance
+        progress.say("evaluating")
         with on_cluster(options, progress):
-            return score(ranking, relevance, options.measures, ties=options.ties)
+            return evaluate(ranking, relevance, options.measures, ties=options.ties)
 
 
-def vectors_of(options: argparse.Namespace) -> tuple[Any, Any, Any, Any, Any]:
-    """Corpus, queries, names of both, and which items the queries are."""
+def read_corpus(options: argparse.Namespace) -> Corpus:
+    """Read the corpus and the queries to rank it for."""
     import numpy as np
 
     from .._engine.vectors import read_vectors
 
     if is_vector_file(options.corpus):
-        _refuse(
-            options,
-            "split",
-            "embeddings",
-            why="a folder or a data set, not a file of vectors",
-        )
-        X, ids = read_vectors(options.corpus), read_names(options.corpus)
+        _check_unused(options, ["split", "embeddings"], ONLY_DATA_SETS)
+        X = read_vectors(options.corpus)
+        ids = read_names(options.corpus)
         if options.queries is None:
-            return X, None, ids, ids, np.arange(len(X))
+            return Corpus(X, None, ids, ids, np.arange(len(X)))
         queries = read_vectors(options.queries)
-        return X, queries, ids, read_names(options.queries), np.full(len(queries), -1)
-    _refuse(
-        options,
-        "queries",
-        why="a corpus in a file of vectors; other data bring their own",
-    )
-    dataset = _open(options.corpus, options.split, embeddings=options.embeddings)
-    if (
-        dataset.X is None
-        or dataset.relevance is None
-        or dataset.relevance.has_candidate_lists
-    ):
-        raise ValueError(
-            f"{options.corpus} has no vectors of both queries and items to rank."
-        )
-    relevance = _named(dataset.relevance)
-    return (
+        no_items = np.full(len(queries), -1)
+        return Corpus(X, queries, ids, read_names(options.queries), no_items)
+    _check_unused(options, ["queries"], ONLY_FILES)
+    dataset = open_data(options.corpus, options.split, embeddings=options.embeddings)
+    relevance = dataset.relevance
+    if dataset.X is None or relevance is None or relevance.has_candidate_lists:
+        raise ValueError(f"{options.corpus} has no vectors of queries and items.")
+    relevance = _with_ids(relevance)
+    return Corpus(
         dataset.X,
         dataset.queries,
         relevance.item_ids,
@@ -122,96 +143,96 @@ def vectors_of(options: argparse.Namespace) -> tuple[Any, Any, Any, Any, Any]:
     )
 
 
-def taught_by(options: argparse.Namespace) -> Any:
-    """The data set to learn from: by name, in a folder, or in files of vectors."""
+def training_data(options: argparse.Namespace) -> Any:
+    """Read the data set to learn from: by name, from a folder, or from files of vectors."""
     if is_vector_file(options.data):
-        _refuse(
-            options,
-            "split",
-            "embeddings",
-            why="a folder or a data set, not a file of vectors",
-        )
-        return _from_files(options)
-    words = ("labels", "qrels", "queries", "ids", "query_ids")
-    _refuse(options, *words, why="a file of vectors; other data bring theirs")
-    rules = {"embeddings": options.embeddings, "unknown": options.unknown}
-    dataset = _open(options.data, options.split, **rules)
+        _check_unused(options, ["split", "embeddings"], ONLY_DATA_SETS)
+        return _read_training_files(options)
+    file_options = ["labels", "qrels", "queries", "ids", "query_ids"]
+    _check_unused(options, file_options, ONLY_FILES)
+    dataset = open_data(
+        options.data,
+        options.split,
+        embeddings=options.embeddings,
+        unknown=options.unknown,
+    )
     if dataset.X is None or dataset.relevance is None:
         raise ValueError(
-            f"{options.data} has no vectors, or no judgments, to learn from."
+            f"{options.data} must have vectors and judgments to learn from."
         )
     return dataset
 
 
-def _from_files(options: argparse.Namespace) -> Any:
+def _read_training_files(options: argparse.Namespace) -> Any:
     from .._engine.vectors import read_vectors
     from ..datasets import Dataset
     from ..relevance.relevance import Relevance
 
-    X, name = read_vectors(options.data), Path(options.data).stem
+    X = read_vectors(options.data)
+    name = Path(options.data).stem
     if options.labels and not options.qrels:
-        labels = _labels(options.labels, len(X))
+        labels = _read_labels(options.labels, len(X))
         return Dataset(name, X, Relevance.from_labels(labels), labels=labels)
     if options.labels or not options.qrels or not options.queries:
-        raise ValueError(
-            "a file of vectors needs --labels, or --qrels and --queries, to learn from."
-        )
+        raise ValueError("a file of vectors needs --labels, or --qrels and --queries.")
     queries = read_vectors(options.queries)
     relevance = Relevance.from_qrels(
         options.qrels,
-        query_ids=_names(options.query_ids, len(queries), options.queries),
-        item_ids=_names(options.ids, len(X), options.data),
+        query_ids=_read_ids(options.query_ids, len(queries), options.queries),
+        item_ids=_read_ids(options.ids, len(X), options.data),
         unknown=options.unknown,
     )
     return Dataset(name, X, relevance, queries=queries)
 
 
-def _refuse(options: argparse.Namespace, *words: str, why: str) -> None:
-    for word in words:
-        if vars(options)[word] is not None:
-            raise ValueError(f"--{word.replace('_', '-')} goes with {why}.")
+def _check_unused(options: argparse.Namespace, names: list[str], use: str) -> None:
+    for name in names:
+        if vars(options)[name] is not None:
+            option = name.replace("_", "-")
+            raise ValueError(f"--{option} can only be used with {use}.")
 
 
-def items_of(source: str, names: str | None) -> tuple[Any, Any]:
-    """Vectors of items, or the file that has them, and their names."""
+def read_items(source: str, ids_file: str | None) -> tuple[Any, Any]:
+    """Vectors of items, or the file that has them, and their ids."""
     if is_vector_file(source):
-        return source, read_names(source) if names is None else _lines(names)
-    if names is not None:
-        raise ValueError(
-            "--ids goes with a file of vectors; other data bring their own."
-        )
-    dataset = _open(source, None)
+        ids = read_names(source) if ids_file is None else _read_lines(ids_file)
+        return source, ids
+    if ids_file is not None:
+        raise ValueError(f"--ids can only be used with {ONLY_FILES}.")
+    dataset = open_data(source, None)
     if dataset.X is None:
         raise ValueError(f"{source} has no vectors.")
-    return dataset.X, None if dataset.relevance is None else dataset.relevance.item_ids
+    if dataset.relevance is None:
+        return dataset.X, None
+    return dataset.X, dataset.relevance.item_ids
 
 
-def _names(path: str | None, size: int, vectors: str) -> list[str]:
-    """A name a line; without a file, those beside the vectors, else row numbers."""
+def _read_ids(path: str | None, n_rows: int, vectors: str) -> list[str]:
+    """Ids from a file; without one, those in the file of vectors, or row numbers."""
     if path is None:
-        return read_names(vectors) or list(map(str, range(size)))
-    names = _lines(path)
-    if len(names) != size:
+        return read_names(vectors) or [str(row) for row in range(n_rows)]
+    ids = _read_lines(path)
+    if len(ids) != n_rows:
         raise ValueError(
-            f"{path} must have a line for each of {size} rows: got {len(names)}."
+            f"{path} must have a line for each of {n_rows} rows: got {len(ids)}."
         )
-    return names
+    return ids
 
 
-def _lines(path: str) -> list[str]:
+def _read_lines(path: str) -> list[str]:
     from .._engine.files import read_lines
 
     return [text for _, text in read_lines(path)]
 
 
-def _labels(path: str, size: int) -> Any:
+def _read_labels(path: str, n_rows: int) -> Any:
     import numpy as np
 
     if Path(path).suffix != ".npy":
-        return np.array(_names(path, size, ""))
+        return np.array(_read_ids(path, n_rows, ""))
     labels = np.load(path, allow_pickle=False)
-    if labels.shape != (size,):
+    if labels.shape != (n_rows,):
         raise ValueError(
-            f"{path} must have a label for each of {size} rows: got {labels.shape}."
+            f"{path} must have a label for each of {n_rows} rows: got {labels.shape}."
         )
     return labels

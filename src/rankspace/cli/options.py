@@ -1,4 +1,4 @@
-"""What the verbs of the command line share."""
+"""Options that several commands share, and how values are parsed and printed."""
 
 from __future__ import annotations
 
@@ -12,56 +12,130 @@ from typing import Any
 
 Verb = Callable[[argparse.Namespace], str]
 
+JUDGMENTS = "qrels file (TREC or BEIR), BEIR folder, or name of a data set"
+MEASURES = "measures such as 'map ndcg@10 p@5 r@100 mrr auc'; the guide lists all"
+
+
+class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):
+    """Shows the defaults of options that have one."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        is_flag = action.nargs == 0
+        if is_flag or action.default is None or action.default == []:
+            return action.help
+        return super()._get_help_string(action)
+
 
 def add_verb(verbs: Any, verb: Verb, summary: str, text: str, example: str) -> Any:
-    """The parser of a verb, with its help and an example."""
+    """Add the parser of a verb, with its help and an example."""
     parser = verbs.add_parser(
         verb.__name__,
         help=summary,
         description=text,
         epilog=f"example: {example}",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        formatter_class=_HelpFormatter,
     )
     parser.set_defaults(verb=verb)
-    parser.add_argument("--json", action="store_true", help="print JSON for machines")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     return parser
 
 
-def add_taught_data(parser: Any) -> None:
-    """The words that name what is learned from; `_inputs.taught_by` reads it."""
+def add_training_data(parser: Any) -> None:
+    """Add the options that `inputs.training_data` reads."""
     parser.add_argument(
         "data",
         metavar="DATA",
-        help="name of a data set, a BEIR folder, or vectors in a .npy, .npz, .parquet or "
-        ".safetensors",
+        help="name of a data set, BEIR folder, or file of vectors (.npy, .npz, .parquet, "
+        ".safetensors)",
     )
+    parser.add_argument("--split", help="split to learn from, such as train")
+    add_embeddings(parser)
     parser.add_argument(
-        "--split", help="which part of the data to learn from, such as train"
+        "--labels", help="class label of each vector: .npy file, or one label per line"
     )
-    parser.add_argument(
-        "--embeddings",
-        nargs=2,
-        metavar=("CORPUS", "QUERIES"),
-        help="which files of vectors in a BEIR folder, if it has several",
-    )
-    parser.add_argument("--labels", help="class of each vector: a .npy, or a line each")
-    parser.add_argument("--queries", help="file of the queries' vectors")
-    parser.add_argument("--qrels", help="judgments (TREC or BEIR) of queries and items")
+    parser.add_argument("--queries", help="file of query vectors")
+    parser.add_argument("--qrels", help="file of relevance judgments (TREC or BEIR)")
     parser.add_argument(
         "--ids",
-        help="names of the items, a line each; else those in the file, or numbers",
+        help="file of item ids, one per line; by default ids in the file of vectors, or row "
+        "numbers",
     )
-    parser.add_argument("--query-ids", help="names of the queries, likewise")
+    parser.add_argument("--query-ids", help="file of query ids, one per line")
     parser.add_argument(
         "--unknown",
         choices=("error", "drop"),
         default="error",
-        help="refuse or leave out judgments of queries or items that have no vector",
+        help="what to do with judgments of queries or items without a vector",
+    )
+
+
+def add_embeddings(parser: Any) -> None:
+    """Add the option ``--embeddings``."""
+    parser.add_argument(
+        "--embeddings",
+        nargs=2,
+        metavar=("CORPUS", "QUERIES"),
+        help="files of vectors to use, if a BEIR folder has several",
+    )
+
+
+def add_runs(parser: Any) -> None:
+    """Add the two run files of a comparison, and their judgments."""
+    parser.add_argument("before", metavar="BEFORE", help="TREC run file")
+    parser.add_argument("after", metavar="AFTER", help="TREC run file")
+    add_judgments(parser)
+
+
+def add_judgments(parser: Any) -> None:
+    """Add the options that `inputs.read_judgments` and `inputs.evaluate_run` read."""
+    parser.add_argument("judgments", metavar="JUDGMENTS", help=JUDGMENTS)
+    parser.add_argument("--measures", default="map ndcg@10", help=MEASURES)
+    parser.add_argument("--split", help="split of the judgments, such as test")
+    parser.add_argument(
+        "--unjudged",
+        choices=("irrelevant", "ignore"),
+        default="irrelevant",
+        help="count unjudged items as irrelevant, or remove them from the rankings",
+    )
+    parser.add_argument(
+        "--min-relevant-grade",
+        type=float,
+        default=1.0,
+        help="smallest grade that counts as relevant",
+    )
+    parser.add_argument(
+        "--ties",
+        choices=("index", "mean"),
+        default="index",
+        help="keep the order of items of equal score, or average over all orders",
+    )
+    parser.add_argument(
+        "--unknown",
+        choices=("error", "drop"),
+        default="error",
+        help="what to do with judgments of items that a BEIR folder does not have",
+    )
+
+
+def add_table_output(parser: Any) -> None:
+    """Add the option ``--output`` of a verb that prints a table."""
+    parser.add_argument(
+        "--output", help="also write the table to a .json, .md, .csv or .txt file"
+    )
+
+
+def add_cluster(parser: Any) -> None:
+    """Add the option ``--cluster``."""
+    parser.add_argument(
+        "--cluster",
+        metavar="ADDRESS",
+        help="run heavy steps on the Dask cluster with this scheduler, such as "
+        "tcp://SCHEDULER:8786 (requires the extra 'cluster')",
     )
 
 
 def check_output(output: str | None) -> None:
-    """Refuse a place that cannot be written to before the work is done."""
+    """Raise before any work is done if the output file cannot be written."""
     if output is None:
         return
     if Path(output).is_dir() or output.endswith(("/", os.sep)):
@@ -73,10 +147,11 @@ def check_output(output: str | None) -> None:
 
 
 def change(text: str) -> tuple[str, Any]:
-    """An option and its value, as TOML writes it; a plain word needs no quotes."""
+    """Parse OPTION=VALUE, with the value in TOML; a plain word needs no quotes."""
     import tomllib
 
-    if word := re.fullmatch(r"(\w+)=(?!true$|false$|nan$|inf$)([a-z][\w@-]*)", text):
+    word = re.fullmatch(r"(\w+)=(?!true$|false$|nan$|inf$)([a-z][\w@-]*)", text)
+    if word:
         return word[1], word[2]
     try:
         ((name, value),) = tomllib.loads(text).items()
@@ -88,5 +163,14 @@ def change(text: str) -> tuple[str, Any]:
 
 
 def as_json(content: Any) -> str:
-    """An answer for machines."""
+    """The answer as JSON."""
     return json.dumps(content, indent=2)
+
+
+def show_table(table: Any, options: argparse.Namespace) -> str:
+    """Write a table to ``--output``, and return it as text or JSON."""
+    if options.output:
+        table.write(options.output)
+    if options.json:
+        return str(table.to_json())
+    return str(table)

@@ -1,4 +1,4 @@
-"""The verb ``rankspace tune``."""
+"""The command ``rankspace tune``: cross-validate candidates and write the best metric."""
 
 from __future__ import annotations
 
@@ -6,130 +6,136 @@ import argparse
 import re
 from typing import Any
 
-from .cluster import add_cluster, on_cluster
-from .options import add_taught_data, add_verb, as_json, check_output
-from .progress import Progress
+from .options import add_cluster, add_training_data, add_verb, as_json, check_output
+from .progress import Progress, on_cluster
 
-METHODS = (
-    "listwise",
-    "diagonal",
-    "frml",
-    "mlr",
-)  # of _candidates, which takes long to import
-UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+# Those of tuning.candidates, which takes long to import.
+METHODS = ("listwise", "diagonal", "frml", "mlr")
+UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def add_tune(verbs: Any) -> None:
-    """The words of ``tune``."""
+    """Add the verb ``tune``."""
     parser = add_verb(
         verbs,
         tune,
         "learn a better metric from judgments, if there is one",
-        "Try several learned metrics on held-out queries, say what the best is worth, and write "
-        "it; if nothing is better beyond chance, say so and write the identity.",
+        "Cross-validate several learned metrics, print the gain of the best one on held-out "
+        "queries, and write it. If there is no significant improvement, write the identity.",
         "rankspace tune scifact --split train --output scifact.safetensors",
     )
-    add_taught_data(parser)
-    parser.add_argument(
-        "--dev", help="a split to judge by, in place of folds of the queries"
-    )
+    add_training_data(parser)
+    parser.add_argument("--dev", help="split to evaluate on, in place of folds")
     parser.add_argument(
         "--methods",
         nargs="+",
         metavar="METHOD",
-        help=f"what to try, of {', '.join(METHODS)}; by default what suits the size",
+        help=f"methods to try, of {', '.join(METHODS)}; by default those fast enough for the data",
     )
     parser.add_argument(
         "--exhaustive",
         action="store_true",
-        help="try all of them on all folds, though less would do",
+        help="try all candidates on all folds, even after a significant improvement",
     )
-    parser.add_argument("--measure", default="ndcg-linear@10", help="what to choose by")
+    parser.add_argument(
+        "--measure", default="ndcg-linear@10", help="measure to improve"
+    )
     parser.add_argument(
         "--generalise",
         action="store_true",
-        help="choose by queries with new relevant items only, and try a careful map at once",
+        help="select by queries with only new relevant items",
     )
     parser.add_argument(
-        "--budget", type=seconds, help="time to take, such as 60s, 10m or 1h"
+        "--budget", type=seconds, help="time limit, such as 60s, 10m or 1h"
     )
-    parser.add_argument(
-        "--seed", type=int, default=0, help="seed of the folds and the learners"
-    )
+    parser.add_argument("--seed", type=int, default=0, help="random seed")
     add_cluster(parser)
     parser.add_argument(
         "--report", help="also write an HTML page, with the texts of a BEIR folder"
     )
-    parser.add_argument("--output", required=True, help="the metric file to write")
+    parser.add_argument("--output", required=True, help="metric file to write")
 
 
 def tune(options: argparse.Namespace) -> str:
     """Learn a better metric from judgments, if there is one."""
-    from ..tuning.tuner import tune as tune_metric
-
     check_output(options.report)
     with Progress("rankspace tune") as progress:
-        progress.say("reading")
-        dataset, dev = _with_dev(options)
+        progress.say(f"reading {options.data}")
+        dataset, dev = _read_data(options)
         with on_cluster(options, progress):
-            tuned = tune_metric(
-                dataset.X,
-                dataset.relevance,
-                queries=dataset.queries,
-                dev=dev,
-                measure=options.measure,
-                methods=options.methods,
-                exhaustive=options.exhaustive,
-                generalise=options.generalise,
-                budget=options.budget,
-                random_state=options.seed,
-                progress=lambda step, share: progress.say(f"{share:4.0%} {step}"),
-            )
+            tuned = _tune(dataset, dev, options, progress)
         if options.report:
             progress.say(f"writing {options.report}")
-            tuned.report.write_page(
-                options.report,
-                title=f"rankspace tune: {dataset.name}",
-                texts=dataset.texts,
-                query_texts=dataset.query_texts
-                if dataset.has_queries
-                else dataset.texts,
-            )
+            _write_page(tuned.report, dataset, options.report)
     tuned.metric.save(options.output)
-    written = [options.output, *([options.report] if options.report else [])]
     if options.json:
         files = {"output": options.output, "report": options.report}
         return as_json({**tuned.report.to_dict(), **files})
-    return f"{tuned}\nwrote {' and '.join(written)}"
+    written = options.output
+    if options.report:
+        written += f" and {options.report}"
+    return f"{tuned}\nwrote {written}"
+
+
+def _tune(
+    dataset: Any, dev: Any, options: argparse.Namespace, progress: Progress
+) -> Any:
+    from ..tuning.tuner import tune as tune_metric
+
+    def show(step: str, fraction: float) -> None:
+        progress.say(f"{fraction:4.0%} {step}")
+
+    return tune_metric(
+        dataset.X,
+        dataset.relevance,
+        queries=dataset.queries,
+        dev=dev,
+        measure=options.measure,
+        methods=options.methods,
+        exhaustive=options.exhaustive,
+        generalise=options.generalise,
+        budget=options.budget,
+        random_state=options.seed,
+        progress=show,
+    )
+
+
+def _write_page(report: Any, dataset: Any, path: str) -> None:
+    from .inputs import query_texts_of
+
+    report.write_page(
+        path,
+        title=f"rankspace tune: {dataset.name}",
+        texts=dataset.texts,
+        query_texts=query_texts_of(dataset),
+    )
 
 
 def seconds(text: str) -> float:
-    """A time such as ``90``, ``60s`` or ``10m``."""
+    """Parse a time such as ``90``, ``60s`` or ``10m``."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", text)
     if match is None:
         raise argparse.ArgumentTypeError(
             f"must be a time such as 60s, 10m or 1h: got {text!r}"
         )
-    return float(match[1]) * UNITS[match[2] or "s"]
+    return float(match[1]) * UNITS[match[2]]
 
 
-def _with_dev(options: argparse.Namespace) -> tuple[Any, Any]:
-    """The data set to tune on, and the places of the queries to judge by."""
+def _read_data(options: argparse.Namespace) -> tuple[Any, Any]:
+    """The data set to tune on, and the numbers of its ``--dev`` queries."""
     import numpy as np
 
-    from .inputs import _open, taught_by
+    from .inputs import check_split, open_data, training_data
 
     if options.dev is None:
-        return taught_by(options), None
-    dataset = _open(
+        return training_data(options), None
+    dataset = open_data(
         options.data, None, embeddings=options.embeddings, unknown=options.unknown
     )
-    for name in (options.split, options.dev):
-        if name is not None and name not in dataset.splits:
-            splits = ", ".join(dataset.splits) or "none"
-            raise ValueError(f"splits of {options.data} are {splits}: got {name!r}.")
+    check_split("--dev", options.dev, options.data, dataset)
     dev = dataset.splits[options.dev]
     if options.split is None:
         return dataset, dev
-    chosen = np.union1d(dataset.splits[options.split], dev)
-    return dataset.part(chosen), np.searchsorted(chosen, dev)
+    check_split("--split", options.split, options.data, dataset)
+    queries = np.union1d(dataset.splits[options.split], dev)
+    return dataset.part(queries), np.searchsorted(queries, dev)

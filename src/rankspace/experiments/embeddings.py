@@ -19,7 +19,7 @@ from ..metrics.embedding import EmbeddingMetric, LinearMetric
 from ..relevance.relevance import Relevance
 from ..relevance.splits import hold_out
 from ..search.index import Index
-from ..tuning.trials import seen_queries
+from ..tuning.cross_validation import seen_queries
 from ..tuning.tuner import tune
 from . import adapters
 from ._methods import at_hand, fit_estimator

@@ -1,4 +1,4 @@
-"""From vectors and judgments to a better metric, or to the answer that there is none."""
+"""Hyperparameter tuning: is a learned metric worth it, and which one?"""
 
 from .tuner import Tuned, tune
 

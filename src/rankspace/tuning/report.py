@@ -1,4 +1,4 @@
-"""What tuning tried, and what its choice is worth."""
+"""Tuning report: trials, selected candidate, confidence intervals and p-values."""
 
 from __future__ import annotations
 
@@ -15,65 +15,72 @@ from ..display.page.report import write_report
 from ..evaluation.report import Comparison, Report, _Table, compare
 from ..relevance.relevance import Relevance
 from ..search.ranking import Ranking
+from .candidates import Candidate
 
-EXTREMES = 3  # queries of each kind that the page shows
+N_EXTREMES = 3  # queries that the page shows for gains, and for losses
 
 
 @dataclass(frozen=True, eq=False)
 class TrialResult:
-    """One candidate: the measure of every held-out query, the seconds of its folds, its lists.
+    """Cross-validation results of one tuning candidate.
 
-    What comes along with another's fit has 0 seconds: they are counted there. To be picked before
-    the preferred candidate it must be ahead of it by more than ``lead`` standard errors.
+    Parameters
+    ----------
+    candidate : Candidate
+        The candidate.
+    values : ndarray of shape (n_queries,)
+        The measure of each held-out query, NaN for queries that were not held out.
+    seconds : float
+        Time of all folds; 0 for a part of another candidate, which counts it.
+    ranking : Ranking
+        The first items of each held-out query.
     """
 
-    name: str
+    candidate: Candidate
     values: np.ndarray
     seconds: float
-    lists: Ranking
-    part_of: str = ""
-    lead: float = 0.0
+    ranking: Ranking
 
     @property
-    def fit(self) -> str:
-        """Its own name, or that of the candidate it is a part of."""
-        return self.part_of or self.name
+    def name(self) -> str:
+        """Name of the candidate."""
+        return self.candidate.name
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TuneReport(_Table):
-    """What was tried, what was chosen, and what it is worth on held-out queries.
+    """Tuning report: what was tried, what was chosen, and its gain on held-out queries.
 
     Parameters
     ----------
     measure : str
-        What the choice was made by.
-    tried : list of TrialResult
-        All candidates, vectors as they are first.
+        The measure that candidates were compared by.
+    trials : list of TrialResult
+        All candidates; the first is the baseline, vectors that are left unchanged.
     before, after : Report
-        Held-out queries with the vectors as they are, and with the choice that the *other* folds
-        make, so that no query has a say in what it is judged by; or with one candidate that was
-        tested by itself.
+        Held-out queries with unchanged vectors, and with the tuned metric. Either each fold is
+        evaluated with the candidate that the *other* folds select, so that no query helps to
+        select its own metric, or all are evaluated with one candidate fixed in advance.
     seen : ndarray of bool
-        Queries with a relevant item that training judgments also named.
+        Queries with a relevant item that is also relevant to a training query.
     chosen : str
-        The choice of all folds together, or the vectors as they are.
+        Name of the chosen candidate, or "unchanged".
     verdict : str
-        Why, in a sentence.
+        The reason, in a sentence.
     rankings : tuple of Ranking
         The first items of held-out queries, before and after.
     relevance : Relevance
         Judgments of the queries that could be used.
     skipped : list of str
-        Candidates that the budget left no time for.
+        Candidates that the time budget left out.
     seconds : float
-        All in all.
-    numbers : ndarray of int, optional
-        Which of the queries that were given these are.
+        Total time.
+    query_numbers : ndarray of int, optional
+        Numbers of these queries among those passed to `tune`.
     """
 
     measure: str
-    tried: list[TrialResult]
+    trials: list[TrialResult]
     before: Report
     after: Report
     seen: np.ndarray
@@ -83,35 +90,43 @@ class TuneReport(_Table):
     relevance: Relevance
     skipped: list[str] = field(default_factory=list)
     seconds: float = 0.0
-    numbers: np.ndarray | None = None
+    query_numbers: np.ndarray | None = None
 
     @cached_property
     def comparisons(self) -> dict[str, Comparison]:
-        """Before against after: all held-out queries, and those with seen and with new items."""
+        """Before against after, for all held-out queries and for those with seen and new items."""
         return {
             name: compare(self.before.take(mask), self.after.take(mask))
-            for name, mask in _groups(self.before, self.measure, self.seen).items()
+            for name, mask in self._groups().items()
         }
+
+    def _groups(self) -> dict[str, np.ndarray]:
+        """Masks of the groups of queries that are not empty."""
+        held_out = ~np.isnan(self.before.values[self.measure])
+        groups = {
+            "all": held_out,
+            "seen": held_out & self.seen,
+            "new": held_out & ~self.seen,
+        }
+        return {name: mask for name, mask in groups.items() if mask.any()}
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain Python objects."""
+        groups = {}
+        for name, comparison in self.comparisons.items():
+            groups[name] = comparison.to_dict()[self.measure]
+        trials = []
+        for trial in self.trials:
+            mean = float(np.nanmean(trial.values))
+            trials.append({"name": trial.name, "mean": mean, "seconds": trial.seconds})
         return {
             "measure": self.measure,
             "chosen": self.chosen,
             "verdict": self.verdict,
             "seconds": self.seconds,
             "skipped": self.skipped,
-            "groups": {
-                name: c.to_dict()[self.measure] for name, c in self.comparisons.items()
-            },
-            "tried": [
-                {
-                    "name": t.name,
-                    "mean": float(np.nanmean(t.values)),
-                    "seconds": t.seconds,
-                }
-                for t in self.tried
-            ],
+            "groups": groups,
+            "trials": trials,
         }
 
     def write_page(
@@ -122,41 +137,32 @@ class TuneReport(_Table):
         texts: Sequence[str] | None = None,
         query_texts: Sequence[str] | None = None,
     ) -> Path:
-        """Write the HTML page of it, with the queries that gain and lose most.
+        """Write the report as an HTML page, with the queries that gain and lose most.
 
         Parameters
         ----------
         path : path
-            Where to write.
+            The file to write.
         title : str, default="rankspace tune"
             Heading of the page.
         texts, query_texts : sequence of str, optional
-            Texts of all items and of all queries that `tune` was given.
+            Texts of all items and of all queries that were passed to `tune`.
 
         Returns
         -------
         Path
         """
-        numbers = (
-            np.arange(self.relevance.n_queries)
-            if self.numbers is None
-            else self.numbers
-        )
+        numbers = self.query_numbers
+        if numbers is None:
+            numbers = np.arange(self.relevance.n_queries)
         relevance = self.relevance
         if relevance.query_ids is None:
             relevance = replace(relevance, query_ids=numbers.astype(str))
-        reports = {
-            t.name: Report(
-                {self.measure: t.values},
-                self.before.smaller_is_better,
-                self.before.query_ids,
-                self.before.weights,
-            )
-            for t in self.tried[1:]
-        }
-        groups = _groups(self.before, self.measure, self.seen)
+        describe_query = None
+        if query_texts is not None:
+            describe_query = [query_texts[int(n)] for n in numbers].__getitem__
+        groups = self._groups()
         del groups["all"]
-        skipped = f"No time was left for: {', '.join(self.skipped)}."
         return write_report(
             path,
             title=title,
@@ -165,29 +171,38 @@ class TuneReport(_Table):
             names=("before", "after"),
             rankings=self.rankings,
             relevance=relevance,
-            others=reports,
-            describe_item=None if texts is None else lambda item: texts[item],
-            describe_query=None
-            if query_texts is None
-            else lambda q: query_texts[numbers[q]],
+            others={trial.name: self._report_of(trial) for trial in self.trials[1:]},
+            describe_item=None if texts is None else texts.__getitem__,
+            describe_query=describe_query,
             groups={f"with {name} relevant items": groups[name] for name in groups},
-            n_extremes=EXTREMES,
-            notes=[
-                self.verdict,
-                "After: each held-out query by the choice that the other folds make, or all by one "
-                "candidate that was tested by itself.",
-                "A relevant item is seen if training judgments named it too, else new.",
-                *([skipped] if self.skipped else []),
-            ],
+            n_extremes=N_EXTREMES,
+            notes=self._page_notes(),
         )
 
-    def __str__(self) -> str:
-        tried = [f"{'held-out ' + self.measure:>12}  seconds  tried"]
-        tried += [
-            f"{np.nanmean(t.values):12.4f}  {t.seconds:7.1f}  {t.name}"
-            for t in self.tried
+    def _report_of(self, trial: TrialResult) -> Report:
+        return replace(self.before, values={self.measure: trial.values})
+
+    def _page_notes(self) -> list[str]:
+        notes = [
+            self.verdict,
+            "After: each held-out query with the candidate that the other folds select, or all "
+            "with one candidate that was fixed in advance.",
+            "A relevant item is seen if it is also relevant to a training query, otherwise new.",
         ]
-        return "\n".join(["\n".join(tried), "", super().__str__()])
+        if self.skipped:
+            notes.append(self._skipped_note())
+        return notes
+
+    def _skipped_note(self) -> str:
+        return f"Skipped for lack of time: {', '.join(self.skipped)}."
+
+    def __str__(self) -> str:
+        heading = f"held-out {self.measure}"
+        lines = [f"{heading}  seconds  candidate"]
+        for trial in self.trials:
+            mean = f"{np.nanmean(trial.values):.4f}".rjust(len(heading))
+            lines.append(f"{mean}  {trial.seconds:7.1f}  {trial.name}")
+        return "\n".join([*lines, "", super().__str__()])
 
     def _header(self) -> list[str]:
         return [
@@ -202,28 +217,22 @@ class TuneReport(_Table):
         ]
 
     def _rows(self) -> list[Any]:
+        return [self._row(group) for group in self.comparisons]
+
+    def _row(self, group: str) -> tuple[Any, ...]:
+        comparison = self.comparisons[group]
         name = self.measure
-        return [
-            (
-                group,
-                c.before[name],
-                c.after[name],
-                c.difference[name],
-                *c.interval[name],
-                c.p_value[name],
-                c.n_queries[name],
-            )
-            for group, c in self.comparisons.items()
-        ]
+        return (
+            group,
+            comparison.before[name],
+            comparison.after[name],
+            comparison.difference[name],
+            *comparison.interval[name],
+            comparison.p_value[name],
+            comparison.n_queries[name],
+        )
 
     def _notes(self) -> list[str]:
-        skipped = (
-            f" No time was left for: {', '.join(self.skipped)}." if self.skipped else ""
-        )
-        return ["", self.verdict + skipped]
-
-
-def _groups(before: Report, measure: str, seen: np.ndarray) -> dict[str, np.ndarray]:
-    counted = ~np.isnan(before.values[measure])
-    groups = {"all": counted, "seen": counted & seen, "new": counted & ~seen}
-    return {name: mask for name, mask in groups.items() if mask.any()}
+        if self.skipped:
+            return ["", f"{self.verdict} {self._skipped_note()}"]
+        return ["", self.verdict]

@@ -1,0 +1,35 @@
+"""The command ``rankspace datasets``: list the data sets."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from .._engine.tables import as_text
+from .options import add_verb, as_json
+
+
+def add_datasets(verbs: Any) -> None:
+    """Add the verb ``datasets``."""
+    add_verb(
+        verbs,
+        datasets,
+        "list the data sets",
+        "List the data sets that commands accept by name, and whether they are available without a "
+        "download. Set RANKSPACE_DATA to the folder that holds their files.",
+        "rankspace datasets --json",
+    )
+
+
+def datasets(options: argparse.Namespace) -> str:
+    """List the data sets."""
+    from ..datasets import list_datasets
+
+    rows = list_datasets()
+    if options.json:
+        return as_json([row._asdict() for row in rows])
+    table = []
+    for row in rows:
+        available = "yes" if row.available else "no"
+        table.append((row.name, row.kind, row.size, available, row.source))
+    return as_text(["name", "kind", "size", "available", "source"], table)
