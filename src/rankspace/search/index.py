@@ -83,7 +83,7 @@ class Index:
         if metric is not None and not hasattr(metric, "embed_items"):
             raise ValueError(
                 f"metric must map items to vectors, and {type(metric).__name__} does not: use its "
-                "own method rank, or rerank for a shortlist of another index."
+                "own rank, or rerank for a shortlist of another index."
             )
         self.metric = metric
         self.backend = backend
