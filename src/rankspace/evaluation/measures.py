@@ -210,8 +210,8 @@ def evaluate(
     -----
     If fewer than ``k`` items are listed or relevant, ``p@k`` still divides by ``k`` and the ideal
     list of NDCG is as long as there are relevant items. ``auc`` and ``ranking-error`` also leave
-    out queries with nothing irrelevant. Time is O(length of the lists), memory O(n_items) beside
-    them.
+    out queries with nothing irrelevant. Time is O(length of the lists), working
+    memory O(n_items + number of judgments).
 
     Examples
     --------
