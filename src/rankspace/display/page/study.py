@@ -106,10 +106,10 @@ def study_of(
 
 def _paired(before: Report, after: Report) -> tuple[Report, Report]:
     """Both reports in the order of the first, with NaN where either leaves a query out."""
-    order = same_queries(before, after)
+    after = after.take(same_queries(before, after))
     values: tuple[dict[str, np.ndarray], dict[str, np.ndarray]] = ({}, {})
     for name in (name for name in before.values if name in after.values):
-        a, b = before.values[name], after.values[name][order]
+        a, b = before.values[name], after.values[name]
         missing = np.isnan(a) | np.isnan(b)
         if not missing.all():
             values[0][name] = np.where(missing, np.nan, a)
