@@ -1,4 +1,4 @@
-"""Measures of ranked lists against plain Python, enumeration and trec_eval."""
+"""Ranking measures against plain Python, enumeration of ties and trec_eval."""
 
 import itertools
 import math
@@ -395,7 +395,7 @@ def test_own_items_do_not_count_whether_listed_or_not():
     )
 
 
-def test_graded_measures_take_the_grades_below_relevant_from():
+def test_graded_measures_use_grades_below_min_relevant_grade():
     ranking, relevance = one_list([1.0, 2.0], min_relevant_grade=2)
     report = evaluate(ranking, relevance, "ndcg-linear mrr")
     ideal = 2 + 1 / math.log2(3)
@@ -491,7 +491,7 @@ def test_measures_equal_trec_eval(name, seed):
 
 
 @pytest.mark.parametrize("name", ["map", "mrr", "p@5", "r@5"])
-def test_relevant_from_is_the_relevance_level_of_trec_eval(name):
+def test_min_relevant_grade_is_the_relevance_level_of_trec_eval(name):
     qrels, run = random_collection(11)
     relevance = Relevance.from_qrels(qrels, min_relevant_grade=2)
     report = evaluate(Ranking.from_run(run), relevance, name, empty=0)

@@ -264,9 +264,9 @@ def test_report_as_text(mixed):
         "2",
     ]
     assert {len(header), len(first), len(second)} == {len(rule)}
-    assert (
-        note
-        == "Of 3 queries left out (nothing relevant, or nothing irrelevant to compare with): 1 by ranking-error."
+    assert note == (
+        "Of 3 queries left out (nothing relevant, or nothing irrelevant to compare with): "
+        "1 by ranking-error."
     )
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from .._engine.parallel import Step, current_backend
 from .._engine.parallel.threads import n_threads, thread_map
 from ..relevance.relevance import Relevance
+from ..relevance.rows import take_or_none
 from ..search.blocks import RankingBlocks
 from ..search.ranking import Ranking
 from .report import Comparison, Report, compare
@@ -209,8 +210,8 @@ def evaluate(
     -----
     If fewer than ``k`` items are listed or relevant, ``p@k`` still divides by ``k`` and the ideal
     list of NDCG is as long as there are relevant items. ``auc`` and ``ranking-error`` also leave
-    out queries with nothing irrelevant. Time is O(length of the lists), memory O(n_items) beside
-    them.
+    out queries with nothing irrelevant. Time is O(length of the lists), working
+    memory O(n_items + number of judgments).
 
     Examples
     --------
@@ -272,13 +273,11 @@ class _Evaluator:
 
     @property
     def nothing_relevant(self) -> np.ndarray:
-        """Mask of queries by measures: where nothing relevant could be found."""
-        masks = []
-        for measure, _ in self.measures:
-            binary = measure.gain == "binary"
-            counts = self.relevance.n_relevant if binary else self.relevance.n_positive
-            masks.append(counts == 0)
-        return np.stack(masks, axis=1)
+        """Mask of queries by measures: where there is nothing relevant to find."""
+        binary = np.array([measure.gain == "binary" for measure, _ in self.measures])
+        n_relevant = self.relevance.n_relevant[:, None]
+        n_positive = self.relevance.n_positive[:, None]
+        return np.where(binary, n_relevant, n_positive) == 0
 
     # ------------------------------------------------------------------ blocks of queries
 
@@ -485,15 +484,12 @@ def _blocks_of(ranking: Ranking) -> Iterator[Ranking]:
     for first in range(0, ranking.n_queries, LISTS_PER_BLOCK):
         indptr = ranking.indptr[first : first + LISTS_PER_BLOCK + 1]
         entries = slice(indptr[0], indptr[-1])
-        query_ids = ranking.query_ids
-        if query_ids is not None:
-            query_ids = query_ids[first : first + LISTS_PER_BLOCK]
         yield Ranking(
             indptr - indptr[0],
             ranking.items[entries],
             ranking.distances[entries],
             ranking.n_items,
-            query_ids,
+            take_or_none(ranking.query_ids, slice(first, first + LISTS_PER_BLOCK)),
             ranking.item_ids,
         )
 

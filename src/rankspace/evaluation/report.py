@@ -13,7 +13,7 @@ import numpy as np
 
 from .._engine.files import PathLike, write_text
 from .._engine.tables import Row, as_csv, as_markdown, as_text
-from ..relevance.rows import row_numbers
+from ..relevance.rows import row_numbers, take_or_none
 
 RESAMPLES = 9_999  # random sign flips of a test that cannot try them all
 SIGNS_PER_BLOCK = 2**18  # drawn at a time: what a cache can hold
@@ -148,12 +148,14 @@ class Report(_Table):
         return Report(
             {name: self.values[name][queries] for name in names},
             self.smaller_is_better,
-            None if self.query_ids is None else self.query_ids[queries],
-            None if self.weights is None else self.weights[queries],
+            take_or_none(self.query_ids, queries),
+            take_or_none(self.weights, queries),
         )
 
     def _query_weights(self) -> np.ndarray:
-        return np.ones(self.n_queries) if self.weights is None else self.weights
+        if self.weights is None:
+            return np.ones(self.n_queries)
+        return self.weights
 
     def _counted(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         """Scores and weights of the queries that are not left out."""

@@ -22,6 +22,7 @@ from .rows import (
     rows_from_groups,
     rows_from_labels,
     rows_from_triples,
+    take_or_none,
     triples_from_lists,
 )
 
@@ -31,7 +32,7 @@ Background = Literal["irrelevant", "unjudged", "absent"]
 
 @dataclass(frozen=True, eq=False)
 class Relevance:
-    """Judgments of items for queries: relevant with a grade, judged irrelevant, or unjudged.
+    """Relevance judgments of items for queries: a grade, judged irrelevant, or unjudged.
 
     Build one with `from_labels`, `from_lists`, `from_qrels` or `from_groups`. A query points at a
     row of judged items, and queries may share a row: class labels cost one row a class, never a
@@ -151,7 +152,7 @@ class Relevance:
         query_ids: Any = None,
         item_ids: Any = None,
     ) -> Relevance:
-        """Items are relevant to a query of the same class.
+        """Relevance from class labels: items are relevant to queries of their class.
 
         Parameters
         ----------
@@ -176,7 +177,9 @@ class Relevance:
         """
         rows = rows_from_labels(y, query_labels)
         n_items = rows.items.size
-        query_rows = np.arange(n_items) if query_labels is None else None
+        query_rows = None
+        if query_labels is None:
+            query_rows = np.arange(n_items)
         options = (unjudged, min_relevant_grade, weights, query_ids, item_ids)
         return cls._build(n_items, rows, query_rows, "irrelevant", *options)
 
@@ -194,7 +197,7 @@ class Relevance:
         query_ids: Any = None,
         item_ids: Any = None,
     ) -> Relevance:
-        """Relevance from lists of item indices, one list a query.
+        """Relevance from lists of item indices, one list per query.
 
         Relevance need not be symmetric or transitive.
 
@@ -255,7 +258,7 @@ class Relevance:
         min_relevant_grade: float = 1.0,
         weights: Any = None,
     ) -> Relevance:
-        """Relevance from judgments by name, as retrieval collections publish them.
+        """Relevance from qrels: judgments by query id and item id, as TREC and BEIR have them.
 
         Parameters
         ----------
@@ -322,7 +325,7 @@ class Relevance:
         weights: Any = None,
         item_ids: Any = None,
     ) -> Relevance:
-        """Relevance of candidate lists, as learning-to-rank files hold them.
+        """Relevance from candidate lists, as in learning-to-rank files (LETOR, SVMlight).
 
         Every row of ``X`` is a candidate of one query, and the query has no vector of its own.
 
@@ -599,6 +602,6 @@ def _frozen(array: np.ndarray) -> np.ndarray:
 
 def _take_ids(ids: np.ndarray | None, picked: np.ndarray) -> np.ndarray | None:
     """Ids of the picked entries; None if an entry was picked twice, as ids are unique."""
-    if ids is None or np.unique(picked).size < picked.size:
+    if np.unique(picked).size < picked.size:
         return None
-    return ids[picked]
+    return take_or_none(ids, picked)

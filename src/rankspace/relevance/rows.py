@@ -235,6 +235,11 @@ def row_numbers(rows: Any, n: int) -> np.ndarray:
     return np.arange(n)[rows.astype(np.int64)]
 
 
+def take_or_none(array: np.ndarray | None, rows: Any) -> np.ndarray | None:
+    """Some entries of an optional array, such as ids or weights."""
+    return None if array is None else array[rows]
+
+
 def check_ids(ids: Any, size: int, name: str) -> np.ndarray | None:
     """Ids as an array of unique strings, or None."""
     if ids is None:

@@ -56,15 +56,15 @@ class ExactSearch(Step):
             self.centre = np.zeros(vectors.shape[1])
         else:
             self.centre = centre_of(vectors)
-        self.centred: Any = vectors
+        self.centred_items: Any = vectors
         if self.centre.any():
-            self.centred = CentredRows(vectors, self.centre)
+            self.centred_items = CentredRows(vectors, self.centre)
             # Vectors in a file stay there and are centred block by block.
             if mapped_file(vectors) is None:
-                self.centred = self.centred[:]
+                self.centred_items = self.centred_items[:]
         squares = np.empty(len(vectors), dtype=vectors.dtype)
         for rows in _slices(len(vectors)):
-            block = self.centred[rows]
+            block = self.centred_items[rows]
             squares[rows] = np.einsum("ij,ij->i", block, block)
         self.norms = np.zeros_like(squares) if inner_product else squares
         self.longest = float(np.sqrt(squares.max(initial=0)))
@@ -134,7 +134,7 @@ class ExactSearch(Step):
 
     # ------------------------------------------------------------------ nearest items
 
-    def _centre(self, queries: np.ndarray) -> np.ndarray:
+    def _centre_queries(self, queries: np.ndarray) -> np.ndarray:
         return CentredRows(queries, self.centre)[:].astype(
             self.vectors.dtype, copy=False
         )
@@ -158,7 +158,7 @@ class ExactSearch(Step):
         """The k nearest items of each query, their keys, and a certificate that none is missing."""
         from .._engine.kernels.topk import exact_distances
 
-        centred = self._centre(queries)
+        centred = self._centre_queries(queries)
         propose = self._propose if self._faiss is None else self._propose_faiss
         n_candidates = min(over_fetched(k), self.n_items)
         items, bound = propose(centred, query_items, n_candidates)
@@ -167,7 +167,7 @@ class ExactSearch(Step):
         order = np.lexsort((items, distances))[:, :k]
         items = np.take_along_axis(items, order, axis=1)
         distances = np.take_along_axis(distances, order, axis=1)
-        error = self._rounding(centred, self.centred.dtype)
+        error = self._rounding(centred, self.centred_items.dtype)
         if not self.inner_product:
             bound = bound + _squared_norms(centred)
         certain = distances[:, k - 1] < bound - error
@@ -179,13 +179,17 @@ class ExactSearch(Step):
         """Candidates: the items of the smallest approximate keys, and the largest of these keys."""
         from .._engine.kernels.topk import push_block
 
-        keys = np.full((len(centred), n_candidates), np.inf, dtype=self.centred.dtype)
+        keys = np.full(
+            (len(centred), n_candidates), np.inf, dtype=self.centred_items.dtype
+        )
         items = np.full(keys.shape, -1)
-        factors = centred * self.centred.dtype.type(-1 if self.inner_product else -2)
-        products = np.empty((len(centred), ITEM_BLOCK), dtype=self.centred.dtype)
+        factors = centred * self.centred_items.dtype.type(
+            -1 if self.inner_product else -2
+        )
+        products = np.empty((len(centred), ITEM_BLOCK), dtype=self.centred_items.dtype)
         for start in range(0, self.n_items, ITEM_BLOCK):
             rows = slice(start, start + ITEM_BLOCK)
-            block = self.centred[rows]
+            block = self.centred_items[rows]
             out = products[:, : len(block)]
             np.matmul(factors, block.T, out=out)
             push_block(out, self.norms[rows], start, query_items, keys, items)
@@ -196,7 +200,7 @@ class ExactSearch(Step):
         kind = faiss.IndexFlatIP if self.inner_product else faiss.IndexFlatL2
         index = kind(self.vectors.shape[1])
         for rows in _slices(self.n_items):
-            index.add(np.ascontiguousarray(self.centred[rows], dtype=np.float32))
+            index.add(np.ascontiguousarray(self.centred_items[rows], dtype=np.float32))
         return index
 
     def _propose_faiss(

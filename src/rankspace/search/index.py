@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from .._engine.parallel.threads import n_threads
-from ..relevance.rows import check_ids
+from ..relevance.rows import check_ids, take_or_none
 from .blocks import QueryBlock, RankingBlocks
 from .exact import CentredRows, ExactSearch, as_vectors, centre_of, over_fetched
 from .ranking import Ranking
@@ -33,7 +33,7 @@ class Embedding(Protocol):
 class Index:
     """Index for exact nearest-neighbour search.
 
-    Matrix products find more candidates than asked for, whose distances are then computed in double
+    Matrix products find more than k candidates, whose distances are then computed in double
     precision. A bound on the rounding of the products certifies for each query that no nearer item
     was missed; queries without that certificate are searched in double precision. Items at equal
     distance come in the order of their index.
@@ -83,7 +83,7 @@ class Index:
         if metric is not None and not hasattr(metric, "embed_items"):
             raise ValueError(
                 f"metric must map items to vectors, and {type(metric).__name__} does not: use its "
-                "own method rank, or rerank for a shortlist of another index."
+                "own rank, or rerank for a shortlist of another index."
             )
         self.metric = metric
         self.backend = backend
@@ -204,8 +204,8 @@ class Index:
         blocks = []
         for start in range(0, len(queries), size):
             rows = slice(start, start + size)
-            names = None if query_ids is None else query_ids[rows]
-            blocks.append(QueryBlock(queries[rows], query_items[rows], names))
+            ids = take_or_none(query_ids, rows)
+            blocks.append(QueryBlock(queries[rows], query_items[rows], ids))
         return RankingBlocks(search, blocks, (k, short))
 
     def _block_size(self, n_entries: int) -> int:

@@ -1,10 +1,10 @@
-"""Monotone curves through knots, one for each column."""
+"""Piecewise-linear interpolation between knots, with a curve for each column."""
 
 import numpy as np
 from numba import njit
 
-ROWS = 64  # the knots of one column and so many rows stay near the processor
-NOTHING, ONE = np.float32(0), np.float32(1)
+ROWS = 64  # processed together, so that the knots of a column stay in the cache
+ZERO, ONE = np.float32(0), np.float32(1)
 
 
 @njit(cache=True, nogil=True)
@@ -12,7 +12,7 @@ def follow_curves(X, knots, values, out):
     """Linear interpolation of each column of X (n, d) between its knots, flat outside them.
 
     ``knots`` and ``values`` (d, 2^b), neither falling in a row; all of one float type. The search
-    takes b steps without a branch, which costs less than guessing wrong half the time.
+    takes b steps without a branch, as a branch would be mispredicted half the time.
     """
     n_knots = knots.shape[1]
     for first in range(0, X.shape[0], ROWS):
@@ -25,8 +25,7 @@ def follow_curves(X, knots, values, out):
                     at += half * (knot[at + half] <= x)
                     half //= 2
                 after = min(at + 1, n_knots - 1)
-                low, width = knot[at], knot[after] - knot[at]
-                share = min(max(x - low, NOTHING), width) / (
-                    width if width > 0 else ONE
-                )
+                width = knot[after] - knot[at]
+                share = min(max(x - knot[at], ZERO), width)
+                share /= width if width > 0 else ONE
                 out[i, j] = value[at] + share * (value[after] - value[at])

@@ -1,4 +1,4 @@
-"""Nearest items out of blocks of approximate distances, and exact ones of a few."""
+"""Top-k search by heaps over blocks of approximate distances, and exact distances of a few."""
 
 import numpy as np
 from numba import njit
@@ -8,7 +8,7 @@ CHUNK = 64  # entries compared with the threshold at once, in vector registers
 
 @njit(cache=True, nogil=True)
 def sift(keys, items, key, item):
-    """Replace the largest of a heap by a smaller key."""
+    """Replace the largest key of a max-heap by a smaller one."""
     at, size = 0, keys.size
     while True:
         child = 2 * at + 1
@@ -25,14 +25,14 @@ def sift(keys, items, key, item):
 
 @njit(cache=True, nogil=True)
 def push_block(products, norms, first, query_items, keys, items):
-    """Keep the smallest ``norms[j] + products[q, j]`` of each query in its heap.
+    """Top-k update: keep the smallest ``norms[j] + products[q, j]`` of each query in its heap.
 
     products: (n_queries, n_block) of float; norms: (n_block,); ``first`` is the number of the
-    block's first item; keys, items: (n_queries, n_kept), heaps with the largest key in front.
+    block's first item; keys, items: (n_queries, n_candidates), heaps with the largest key first.
     """
     n_block = norms.size
     for q in range(products.shape[0]):
-        row, heap, names = products[q], keys[q], items[q]
+        row, heap, heap_items = products[q], keys[q], items[q]
         threshold = heap[0]
         for start in range(0, n_block, CHUNK):
             stop = min(start + CHUNK, n_block)
@@ -44,7 +44,7 @@ def push_block(products, norms, first, query_items, keys, items):
             for j in range(start, stop):
                 key = norms[j] + row[j]
                 if key < threshold and first + j != query_items[q]:
-                    sift(heap, names, key, first + j)
+                    sift(heap, heap_items, key, first + j)
                     threshold = heap[0]
 
 
@@ -82,7 +82,7 @@ def exact_pairs(queries, corpus, owner, items, inner, distances):
 
 @njit(cache=True, nogil=True)
 def settle_ties(queries, corpus, order, keys, tolerance, inner, touched):
-    """Give runs of nearly equal keys their exact distances, and mark the rows that have such.
+    """Settle ties: give runs of nearly equal keys their exact distances, and mark their rows.
 
     order, keys: (n_queries, n_items), items by approximate key, and their keys. Keys are off by at
     most half of ``tolerance``, so items of different runs are in order already.
