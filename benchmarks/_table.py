@@ -1,4 +1,4 @@
-"""What every benchmark prints: a table, the machine, and JSON on request."""
+"""Benchmark output: a Markdown table, the machine and versions, and JSON on request."""
 
 from __future__ import annotations
 
@@ -13,13 +13,21 @@ from pathlib import Path
 from typing import Any
 
 PACKAGES = (
-    "rankspace", "numpy", "scipy", "scikit-learn", "numba", "faiss-cpu", "ir-measures", "lightgbm",
-    "xgboost", "metric-learn",
-)  # fmt: skip
+    "rankspace",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "numba",
+    "faiss-cpu",
+    "ir-measures",
+    "lightgbm",
+    "xgboost",
+    "metric-learn",
+)
 
 
 def best_seconds(call: Callable[[], Any], repeats: int = 5) -> float:
-    """The shortest of several runs, after one that does not count."""
+    """The time of the fastest of several runs, after a warm-up."""
     call()
     times = []
     for _ in range(repeats):
@@ -29,45 +37,59 @@ def best_seconds(call: Callable[[], Any], repeats: int = 5) -> float:
     return min(times)
 
 
-def machine() -> dict[str, Any]:
-    """Processor, cores and versions."""
-    model = platform.processor()
+def processor() -> str:
+    """Model name of the processor."""
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
-        names = [
-            line for line in cpuinfo.read_text().splitlines() if "model name" in line
-        ]
-        model = names[0].split(":")[1].strip() if names else model
+        for line in cpuinfo.read_text().splitlines():
+            if "model name" in line:
+                return line.split(":")[1].strip()
+    return platform.processor()
+
+
+def machine() -> dict[str, Any]:
+    """Processor, cores and package versions."""
     versions = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
             versions[package] = version(package)
         except PackageNotFoundError:
             continue
-    return {"processor": model, "cores": os.cpu_count(), "versions": versions}
+    return {"processor": processor(), "cores": os.cpu_count(), "versions": versions}
+
+
+def cell(value: Any) -> str:
+    """A table cell; floats have three significant digits."""
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    return str(value)
 
 
 def markdown(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """A table whose numbers have three digits."""
+    """A Markdown table."""
     lines = [list(header), ["---", *["---:"] * (len(header) - 1)]]
-    lines += [
-        [f"{v:.3g}" if isinstance(v, float) else str(v) for v in row] for row in rows
-    ]
+    for row in rows:
+        lines.append([cell(value) for value in row])
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
+def describe(where: dict[str, Any]) -> str:
+    """Processor, cores and versions in one line."""
+    versions = ", ".join(
+        f"{name} {number}" for name, number in where["versions"].items()
+    )
+    return f"{where['processor']}, {where['cores']} cores; {versions}"
+
+
 def publish(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Print a Markdown table, and write it with the machine to the path after --json."""
+    """Print a Markdown table, and write it as JSON with the machine to the path after --json."""
     parser = argparse.ArgumentParser(description=title)
     parser.add_argument("--json", type=Path, help="also write the numbers to this file")
     options, _ = parser.parse_known_args()
     print(f"\n## {title}\n")
     print(markdown(header, rows))
     where = machine()
-    versions = ", ".join(
-        f"{name} {number}" for name, number in where["versions"].items()
-    )
-    print(f"\n{where['processor']}, {where['cores']} cores; {versions}")
+    print("\n" + describe(where))
     if options.json:
         results = [dict(zip(header, row, strict=True)) for row in rows]
         content = {"title": title, "results": results, "machine": where}

@@ -1,20 +1,22 @@
-"""What does a cluster cost, and what would a large one take?
+"""What is the overhead of a cluster, and how long would a fit take on a large one?
 
-The first two rows fit MLR to 8,000 items (16 rounds): two threads of one process, then two worker
-processes of a `LocalCluster` of one thread each, started as the guide says, the shorter of two
-fits, in turn; "off" is how much longer the workers take. The next is the overhead: a round of a
-problem of 200 items, which takes no time itself.
+The first two rows fit MLR to 8,000 items (16 rounds), first with two threads of one process,
+then with two single-threaded worker processes of a `LocalCluster`, configured as the guide says.
+Each is the faster of two fits, run in alternation; "difference" is how much longer the workers
+take. The third row is the overhead: one round of a problem with 200 items, whose own work takes
+almost no time.
 
-Then the cost model. A round costs ``(a q n + b q n d) / p + c q n`` for q queries and n items of d
-features on p = min(workers, cores) workers, and an overhead; c is what cores of one machine cannot
-share out, their memory. All four are fitted to rounds on 1 and on 2 workers, and "predicted" for 4
-workers on the same two cores is held against what they take. "MB down" is the state (the map and
-query weights) for each worker, "MB up" what a shard sends.
+Then the cost model. A round costs ``(a q n + b q n d) / p + c q n`` for q queries and n items of
+d features on p = min(workers, cores) workers, plus an overhead; c is the cost of memory traffic,
+which the cores of one machine share. All four parameters are fitted to rounds on 1 and 2
+workers. The prediction for 4 workers on the same two cores is compared with the measured time.
+"MB sent" is the state (the map and the query weights) for each worker, "MB returned" the sums of
+one shard.
 
-The last rows are predictions: a core a worker, 10^9 queries with 1,000 candidates each, d = 256,
-shards of whole blocks, eight branches added by each task of the tree. The reduction is simulated
-message by message with the overhead of one task and the bandwidth measured here; the network of a
-cluster may be slower.
+The last rows are predictions for one core per worker, 10^9 queries with 1,000 candidates each, d
+= 256, shards of whole blocks, and a reduction tree that adds eight branches per task. The
+reduction is simulated message by message, with the overhead of one task and the bandwidth
+measured here; the network of a real cluster may be slower.
 """
 
 from __future__ import annotations
@@ -44,9 +46,9 @@ HEADER = [
     "workers",
     "seconds",
     "predicted",
-    "off",
-    "MB down",
-    "MB up",
+    "difference",
+    "MB sent",
+    "MB returned",
 ]
 NONE = "–"
 SIZES = [(2000, 32), (2000, 128), (4000, 32), (4000, 128), (6000, 64)]
@@ -61,12 +63,14 @@ def problem(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def cluster(n_workers: int) -> LocalCluster:
-    keep = {
-        f"MALLOC_{name}_THRESHOLD_": str(2**30) for name in ("TRIM", "MMAP")
-    }  # see the guide
-    with dask.config.set(
-        {"distributed.nanny.pre-spawn-environ": {"OMP_NUM_THREADS": "1", **keep}}
-    ):
+    environment = {
+        "OMP_NUM_THREADS": "1",
+        "MALLOC_TRIM_THRESHOLD_": str(
+            2**30
+        ),  # workers keep freed memory: see the guide
+        "MALLOC_MMAP_THRESHOLD_": str(2**30),
+    }
+    with dask.config.set({"distributed.nanny.pre-spawn-environ": environment}):
         return LocalCluster(
             n_workers=n_workers,
             threads_per_worker=1,
@@ -80,20 +84,20 @@ def fit_seconds(where: Any) -> float:
     X, y = problem(n, d)
     with warnings.catch_warnings(), use_backend(where):
         warnings.simplefilter("ignore")
-        MLR(max_iter=1).fit(X[:500], y[:500])  # kernels are loaded
+        MLR(max_iter=1).fit(X[:500], y[:500])  # loads the kernels
         begin = time.perf_counter()
         MLR(C=1e4, tol=1e-6, max_iter=rounds).fit(X, y)
         return time.perf_counter() - begin
 
 
 def both_seconds() -> tuple[float, float]:
-    """Of a fit by two threads, and by two worker processes."""
+    """Seconds of a fit with two threads, and with two worker processes."""
     before = dict(os.environ)
     threads = fit_seconds("threads")
     with cluster(2) as workers, Client(workers) as client:
         client.wait_for_workers(2)
         processes = fit_seconds(client)
-    os.environ.clear()  # Dask leaves OMP_NUM_THREADS=1 here too
+    os.environ.clear()  # Dask sets OMP_NUM_THREADS=1 in this process too
     os.environ.update(before)
     return threads, processes
 
@@ -106,8 +110,9 @@ def loss_of(n: int, d: int) -> RankingLoss:
 
 
 def round_seconds(loss: RankingLoss, d: int, repeats: int) -> float:
-    """The shortest round, after one in which data travel."""
-    L, times = 3 * np.eye(d), []
+    """Seconds of the fastest round, after a first one that sends the data."""
+    L = 3 * np.eye(d)
+    times = []
     for _ in range(repeats + 1):
         begin = time.perf_counter()
         loss.plane(L)
@@ -116,19 +121,18 @@ def round_seconds(loss: RankingLoss, d: int, repeats: int) -> float:
 
 
 def rounds_on(n_workers: int) -> tuple[list[float], float, float]:
-    """Seconds of a round of each size, of one that takes no time, and of a byte."""
+    """Seconds of a round of each size, of an almost empty round, and per byte returned."""
     with cluster(n_workers) as workers, Client(workers) as client, use_backend(client):
         client.wait_for_workers(n_workers)
-        round_seconds(
-            loss_of(*SIZES[0]), SIZES[0][1], 10
-        )  # kernels are loaded by every worker
-        found = [round_seconds(loss_of(n, d), d, 10) for n, d in SIZES]
+        # The first call makes every worker load the kernels.
+        round_seconds(loss_of(*SIZES[0]), SIZES[0][1], 10)
+        seconds = [round_seconds(loss_of(n, d), d, 10) for n, d in SIZES]
         small = round_seconds(loss_of(200, 8), 8, 20)
-        return found, small, byte_seconds(client)
+        return seconds, small, byte_seconds(client)
 
 
 def byte_seconds(client: Client) -> float:
-    """What a byte of a result takes to come up."""
+    """Seconds per byte of a result sent back from a worker."""
     times = []
     for _ in range(5):
         future = client.submit(np.ones, 2**22, pure=False)
@@ -140,65 +144,55 @@ def byte_seconds(client: Client) -> float:
 
 
 def megabytes(n: int, d: int) -> tuple[float, float]:
-    """Of the state that goes down to a worker, and of the sums that come up from a shard."""
+    """MB of the state sent to a worker, and of the sums returned by a shard."""
     return 8 * (d * d + n) / 1e6, 8 * (d * d + n) / 1e6
 
 
 def columns(n: float, d: float, workers: int) -> list[float]:
+    """The terms of the cost model, one for each parameter."""
     p = min(workers, CORES)
     return [n * n / p, n * n * d / p, n * n, 1.0]
 
 
 def simulated(workers: int, rows: float, candidates: float, d: int, cost: Any) -> float:
-    """Seconds of a round with lists of candidates: the slowest shard, and the tree above it."""
+    """Seconds of a round with candidate lists: the slowest shard, and the reduction tree."""
     (per_pair, per_product, in_memory, _), task, byte = cost
     shards = 4 * workers
     work = (per_pair + in_memory + per_product * d) * rows * candidates / shards
-    rng, sums = np.random.default_rng(0), 8 * d * d
+    rng = np.random.default_rng(0)
+    sums = 8 * d * d
     free = [0.0] * workers
     heapq.heapify(free)
     ready = []
-    for _ in range(
-        shards
-    ):  # a worker takes the next shard when it is free; speeds differ by 10 %
+    # A worker takes the next shard when it is free; speeds differ by 10 %.
+    for _ in range(shards):
         done = heapq.heappop(free) + work * rng.normal(1, 0.1) + task
         heapq.heappush(free, done)
         ready.append(done)
-    down = (
-        sums * byte * np.log2(max(2, workers))
-    )  # workers pass the state on to each other
+    # Workers pass the state on to each other.
+    broadcast = sums * byte * np.log2(max(2, workers))
     while len(ready) > 1:
-        ready = [
-            max(ready[i : i + FAN_IN]) + task + sums * byte * len(ready[i : i + FAN_IN])
-            for i in range(0, len(ready), FAN_IN)
-        ]
-    return down + ready[0]
+        groups = [ready[i : i + FAN_IN] for i in range(0, len(ready), FAN_IN)]
+        ready = [max(group) + task + sums * byte * len(group) for group in groups]
+    return broadcast + ready[0]
 
 
 def main() -> None:
     n, d, rounds = FIT
-    threads, processes = map(min, zip(*(both_seconds() for _ in range(2)), strict=True))
-    rows: list[list[Any]] = [
-        [f"MLR, {rounds} rounds, 2 threads", n, d, NONE, threads, NONE, NONE, NONE, NONE],
-        [f"MLR, {rounds} rounds, Dask", n, d, 2, processes, NONE, f"{processes / threads - 1:+.1%}",
-         *megabytes(n, d)],
-    ]  # fmt: skip
+    timings = [both_seconds() for _ in range(2)]
+    threads = min(seconds for seconds, _ in timings)
+    processes = min(seconds for _, seconds in timings)
+    label = f"MLR, {rounds} rounds, 2 threads"
+    rows: list[list[Any]] = [[label, n, d, NONE, threads, NONE, NONE, NONE, NONE]]
+    label = f"MLR, {rounds} rounds, Dask"
+    difference = f"{processes / threads - 1:+.1%}"
+    rows.append([label, n, d, 2, processes, NONE, difference, *megabytes(n, d)])
     measured = {w: rounds_on(w) for w in (1, 2, 4)}
     with rankspace.use_backend("threads"):
         here = round_seconds(loss_of(200, 8), 8, 20)
     overhead = float(np.mean([measured[w][1] - here for w in (1, 2)]))
-    rows.append(
-        [
-            "overhead of a round, Dask",
-            200,
-            8,
-            2,
-            overhead,
-            NONE,
-            NONE,
-            *megabytes(200, 8),
-        ]
-    )
+    label = "overhead of a round, Dask"
+    rows.append([label, 200, 8, 2, overhead, NONE, NONE, *megabytes(200, 8)])
     design = np.array([columns(*size, w) for w in (1, 2) for size in SIZES])
     seconds = np.array([t for w in (1, 2) for t in measured[w][0]])
     fitted, *_ = np.linalg.lstsq(
@@ -207,14 +201,15 @@ def main() -> None:
     for w in (1, 2, 4):
         for size, t in zip(SIZES, measured[w][0], strict=True):
             expected = float(np.dot(columns(*size, w), fitted))
-            kind = "a round, predicted" if w == 4 else "a round, fitted"
-            rows.append([kind, *size, w, t, expected, f"{expected / t - 1:+.1%}",
-                         *megabytes(*size)])  # fmt: skip
+            label = "one round, predicted" if w == 4 else "one round, fitted"
+            error = f"{expected / t - 1:+.1%}"
+            rows.append([label, *size, w, t, expected, error, *megabytes(*size)])
     cost = (fitted, overhead / 10, float(np.mean([measured[w][2] for w in (1, 2)])))
+    sums = 8 * 256 * 256 / 1e6
     for w in (10, 100, 1000):
         expected = simulated(w, 1e9, 1e3, 256, cost)
-        rows.append(["a round, simulated", 10**9, 256, w, NONE, expected, NONE,
-                     8 * 256 * 256 / 1e6, 8 * 256 * 256 / 1e6])  # fmt: skip
+        label = "one round, simulated"
+        rows.append([label, 10**9, 256, w, NONE, expected, NONE, sums, sums])
     publish("Clusters: two workers against two threads, and a cost model", HEADER, rows)
 
 

@@ -1,7 +1,8 @@
-"""How fast are the measures, against ir-measures? 1,000 queries x 1,000 judged items.
+"""How fast are the evaluation measures, compared with ir-measures?
 
-Each tool starts from what it needs in memory; getting there is timed apart. Numbers must be equal.
-The first call of a fresh process with an empty compilation cache is timed in one of its own.
+1,000 queries x 1,000 judged items. Each tool starts from its own data structures in memory; the
+conversion is timed separately. The results must be equal. The first call with an empty
+compilation cache is timed in a new process.
 """
 
 from __future__ import annotations
@@ -56,13 +57,13 @@ def by_name(table: np.ndarray) -> dict[str, dict[str, Any]]:
 
 
 def first_call(cache: str) -> float:
-    """Seconds of the first evaluation of a process, with the compilation cache in a folder."""
+    """Seconds of the first evaluation in a new process, with this compilation cache folder."""
     environment = os.environ | {"NUMBA_CACHE_DIR": cache}
     command = [sys.executable, "-c", FIRST_CALL]
-    found = subprocess.run(
+    process = subprocess.run(
         command, env=environment, capture_output=True, text=True, check=True
     )
-    return float(found.stdout)
+    return float(process.stdout)
 
 
 def sign_flips() -> list[Any]:
@@ -72,9 +73,13 @@ def sign_flips() -> list[Any]:
 
     def other() -> None:
         permutation_test(
-            (differences,), np.mean, permutation_type="samples", n_resamples=RESAMPLES,
-            vectorized=True, batch=1000,
-        )  # fmt: skip
+            (differences,),
+            np.mean,
+            permutation_type="samples",
+            n_resamples=RESAMPLES,
+            vectorized=True,
+            batch=1000,
+        )
 
     theirs = best_seconds(other, 3)
     return ["paired randomisation test", ours, theirs, theirs / ours, "SciPy"]
@@ -116,24 +121,16 @@ def main() -> None:
     )
     ours = best_seconds(lambda: evaluate(ranking, relevance, [*PAIRS, "auc"]))
     other = best_seconds(lambda: evaluator.calc_aggregate(run), 3)
-    rows.append(
-        ["all four; theirs without auc", ours, other, other / ours, "ir-measures"]
-    )
-    rows.append(
-        [
-            "conversion",
-            ours_built,
-            theirs_built,
-            theirs_built / ours_built,
-            "ir-measures",
-        ]
-    )
+    label = "all four; ir-measures without auc"
+    rows.append([label, ours, other, other / ours, "ir-measures"])
+    ratio = theirs_built / ours_built
+    rows.append(["conversion", ours_built, theirs_built, ratio, "ir-measures"])
     rows.append(sign_flips())
     with tempfile.TemporaryDirectory() as cache:
         rows.append(["first call, empty cache", first_call(cache), "", "", ""])
         rows.append(["first call, filled cache", first_call(cache), "", "", ""])
     title = f"Measures of {N_QUERIES:,} queries x {N_ITEMS:,} judged items, seconds"
-    publish(title, ["measure", "rankspace", "other", "ratio", "other is"], rows)
+    publish(title, ["measure", "rankspace", "other", "ratio", "other tool"], rows)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""Does a run that is killed again and again end with the same metric?
+"""Does FRML resume from a checkpoint with bit-identical results after it is killed?
 
-FRML on digits with a checkpoint is killed by SIGKILL at 20 random moments, resumed each time by a
-new process, and at last let finish; its metric must be that of an unbroken run, bit for bit.
+A fit on digits with a checkpoint is killed by SIGKILL at 20 random times, and each time resumed
+by a new process; the last one runs to the end. Its metric must equal that of an uninterrupted
+run, bit for bit.
 """
 
 from __future__ import annotations
@@ -21,8 +22,11 @@ from rankspace import FRML
 from rankspace.datasets import load_digits
 
 OPTIONS: dict[str, Any] = {
-    "n_components": 20, "n_triplets": 60_000, "check_every": 500, "random_state": 0,
-}  # fmt: skip
+    "n_components": 20,
+    "n_triplets": 60_000,
+    "check_every": 500,
+    "random_state": 0,
+}
 SCRIPT = f"""
 import sys
 from rankspace import FRML
@@ -35,7 +39,7 @@ model.fit(digits.X, digits.labels)
 
 
 def kill_once(path: Path, seconds: float) -> bool:
-    """Start or resume a run and kill it; returns whether it was still running."""
+    """Start or resume a run and kill it; return whether it was still running."""
     process = subprocess.Popen(
         [sys.executable, "-c", SCRIPT, path], stdout=subprocess.PIPE
     )
@@ -58,7 +62,7 @@ def main() -> None:
         resumed = FRML(**OPTIONS, checkpoint=path).fit(digits.X, digits.labels)
     same = bool(np.array_equal(whole.components_, resumed.components_))
     rows = [[kills, len(whole.history_), whole.n_iter_, "yes" if same else "NO"]]
-    header = ["kills while running", "checks", "triplets", "same bits"]
+    header = ["kills", "checks", "triplets", "bit-identical"]
     publish("FRML: killed and resumed", header, rows)
 
 

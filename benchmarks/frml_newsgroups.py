@@ -1,8 +1,9 @@
-"""Does FRML learn from sparse text without ever making it dense?
+"""Can FRML learn from sparse text without making it dense?
 
-20 Newsgroups by date: 11,314 messages as tf-idf vectors of 50,000 words, rank 50, all else at its
-defaults. 2,000 messages of the test part rank the training part. Peak memory is that of the whole
-process, texts and vectorizer included. Needs the data folder (RANKSPACE_DATA).
+20 Newsgroups by date: 11,314 messages as tf-idf vectors of 50,000 words, rank 50, all other
+parameters at their defaults. 2,000 messages of the test part are the queries, the training part
+is the corpus. Peak memory is that of the whole process, including texts and vectorizer. Needs
+the data folder (RANKSPACE_DATA).
 """
 
 from __future__ import annotations
@@ -15,18 +16,17 @@ import numpy as np
 from _table import publish
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from rankspace import FRML, Index, Relevance, evaluate
+from rankspace import FRML, Index, Ranking, Relevance, evaluate
 from rankspace.datasets import fetch_twenty_newsgroups
 
 
 def peak() -> float:
-    """GiB that this process has used at most."""
+    """Peak memory of this process in GiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
 def cosine_map(items: Any, queries: Any, relevance: Relevance) -> float:
-    """MAP of the vectors as they are, of unit length, in blocks."""
-    from rankspace import Ranking
+    """MAP of the raw unit-length vectors under cosine similarity, in blocks."""
 
     def blocks() -> Any:
         for start in range(0, queries.shape[0], 250):
@@ -56,7 +56,8 @@ def main() -> None:
     before = peak()
     start = time.perf_counter()
     model = FRML(50, random_state=0).fit(X, news.labels[train])
-    seconds, after = time.perf_counter() - start, peak()
+    seconds = time.perf_counter() - start
+    after = peak()
     blocks = Index(model.transform(X)).blocks(model.transform(Q))
     learned = evaluate(blocks, relevance, "map").means["map"]
     rows = [
@@ -66,11 +67,11 @@ def main() -> None:
             learned,
             seconds,
             model.n_iter_,
-            model.history_[-1]["way"],
+            model.history_[-1]["strategy"],
             after,
         ],
     ]
-    header = ["vectors", "MAP", "seconds to learn", "triplets", "way", "peak GiB"]
+    header = ["vectors", "MAP", "training seconds", "triplets", "strategy", "peak GiB"]
     publish(f"FRML on {X.shape[0]:,} x {X.shape[1]:,} sparse vectors", header, rows)
 
 

@@ -1,11 +1,11 @@
-"""How long does GMML take, what is the limit, and what do others take?
+"""How long does GMML take, how close is that to the limit, and how long do other learners take?
 
-Ten Gaussian classes that overlap. "Over the parts" is the time of `fit` over that of what it cannot
-do without: the product of the points with themselves for each of the two scatter matrices, one
-Cholesky factor and one symmetric eigenproblem, timed in the same run. The others learn from the
-same points: scikit-learn's NCA and metric-learn's NCA, stopped after 20 steps, and metric-learn's
-ITML, after 20 sweeps over its 2,000 pairs; "/ fit": how many times longer than GMML they take.
-"–": not run at this size, for it would take minutes; "absent": metric-learn is not installed.
+Ten overlapping Gaussian classes. "Fit / parts" compares `fit` with its unavoidable parts, timed
+in the same run: one product of the points with themselves for each of the two scatter matrices,
+one Cholesky factorisation and one symmetric eigenproblem. The other learners get the same
+points: scikit-learn's NCA and metric-learn's NCA with 20 steps, and metric-learn's ITML with 20
+sweeps over its 2,000 pairs. "/ fit" is their time relative to GMML. "–": not run, because it
+would take minutes at this size; "absent": metric-learn is not installed.
 """
 
 from __future__ import annotations
@@ -24,14 +24,23 @@ from sklearn.utils import check_array, check_X_y
 from rankspace import GMML
 
 STEPS = 20
-MOST = {
-    "NCA": 1000,
-    "metric-learn NCA": 300,
-    "ITML": 300,
-}  # features, for minutes are enough
-HEADER = ["n", "d", "fit, s", "two products, s", "Cholesky, s", "eigh, s", "over the parts",
-          "NCA, s", "NCA / fit", "metric-learn NCA, s", "metric-learn NCA / fit", "ITML, s",
-          "ITML / fit"]  # fmt: skip
+# With more features these would take many minutes.
+MAX_FEATURES = {"NCA": 1000, "metric-learn NCA": 300, "ITML": 300}
+HEADER = [
+    "n",
+    "d",
+    "fit, s",
+    "two products, s",
+    "Cholesky, s",
+    "eigh, s",
+    "fit / parts",
+    "NCA, s",
+    "NCA / fit",
+    "metric-learn NCA, s",
+    "metric-learn NCA / fit",
+    "ITML, s",
+    "ITML / fit",
+]
 
 
 def problem(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
@@ -41,9 +50,9 @@ def problem(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def metric_learn() -> Any:
-    """The library, or None without it.
+    """The metric-learn package, or None if it is not installed.
 
-    Version 0.7 passes scikit-learn a keyword that was renamed there; it is renamed here too.
+    Version 0.7 passes a keyword that scikit-learn has renamed; the new name is passed instead.
     """
     try:
         import metric_learn as library
@@ -64,7 +73,7 @@ def metric_learn() -> Any:
 
 
 def rivals() -> dict[str, Any]:
-    """The estimators to compare with; None for those that are not installed."""
+    """The other learners; None for those that are not installed."""
     library = metric_learn()
     nca = NeighborhoodComponentsAnalysis(max_iter=STEPS, random_state=0)
     if library is None:
@@ -79,10 +88,10 @@ def rivals() -> dict[str, Any]:
 
 
 def rival_columns(X: np.ndarray, y: np.ndarray, fit: float) -> list[Any]:
-    """Seconds of each, and how many times those of GMML."""
+    """Seconds of the other learners, and their ratio to GMML."""
     columns: list[Any] = []
     for name, estimator in rivals().items():
-        if len(X) > 2000 or X.shape[1] > MOST[name]:
+        if len(X) > 2000 or X.shape[1] > MAX_FEATURES[name]:
             columns += ["–", "–"]
         elif estimator is None:
             columns += ["absent", "absent"]
@@ -102,10 +111,10 @@ def row(n: int, d: int) -> list[Any]:
     factor = best_seconds(lambda: scipy.linalg.cholesky(S, lower=True), repeats)
     eigen = best_seconds(lambda: scipy.linalg.eigh(S, driver="evd"), repeats)
     fit = best_seconds(lambda: GMML().fit(X, y), repeats)
-    over = fit / (products + factor + eigen)
-    found = [n, d, fit, products, factor, eigen, over, *rival_columns(X, y, fit)]
-    print(*found, sep=" | ", flush=True)
-    return found
+    ratio = fit / (products + factor + eigen)
+    columns = [n, d, fit, products, factor, eigen, ratio, *rival_columns(X, y, fit)]
+    print(*columns, sep=" | ", flush=True)
+    return columns
 
 
 def main() -> None:

@@ -1,4 +1,7 @@
-"""What does ``import rankspace`` cost, against ``import sklearn``? Fresh processes, in turns."""
+"""How long does ``import rankspace`` take, compared with ``import sklearn``?
+
+Each import has a new process, and they take turns.
+"""
 
 from __future__ import annotations
 

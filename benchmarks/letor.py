@@ -1,7 +1,7 @@
 """How much faster is read_letor than scikit-learn's reader, on a file of 100 MB?
 
-The file looks like MSLR-WEB: 136 features, whole and 6-digit numbers, about 120 rows a query.
-Both readers run in this process on the same file; the best of the repeats counts.
+The file resembles MSLR-WEB: 136 features, integers and 6-digit decimals, about 120 rows per
+query. Both readers run in this process on the same file; each time is the best of three.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def random_line(rng: np.random.Generator, qid: int) -> str:
 
 
 def write_file(path: Path, megabytes: float) -> int:
-    """Write about that many megabytes; the lines of 4 000 rows are drawn again and again."""
+    """Write about that many megabytes; lines are drawn from 4,000 random rows."""
     rng = np.random.default_rng(0)
     lines = [random_line(rng, 0).split(" ", 2) for _ in range(4000)]
     size = n_rows = 0
@@ -58,7 +58,7 @@ def timed(read: Callable[[], Any]) -> float:
 
 
 def best_times(readers: dict[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
-    """Shortest time of each; they take turns, so that a busy machine slows all alike."""
+    """Shortest time of each reader; they take turns, so that a busy machine slows all of them."""
     rounds = [
         {name: timed(read) for name, read in readers.items()} for _ in range(repeats)
     ]
@@ -66,7 +66,7 @@ def best_times(readers: dict[str, Callable[[], Any]], repeats: int) -> dict[str,
 
 
 def first_call(path: Path, cache: Path) -> float:
-    """Seconds of the first call of a new process; compiled code is kept in `cache`."""
+    """Seconds of the first call in a new process; compiled code is stored in `cache`."""
     command = [sys.executable, "-c", FIRST_CALL, str(path)]
     environment = os.environ | {"NUMBA_CACHE_DIR": str(cache)}
     done = subprocess.run(
@@ -80,7 +80,7 @@ def assert_equal(path: Path) -> None:
     X, grades, qid = load_svmlight_file(path, query_id=True, zero_based=False)
     pairs = ((X.toarray(), ours.X), (grades, ours.grades), (qid, ours.qid))
     if not all(np.array_equal(theirs, mine) for theirs, mine in pairs):
-        raise SystemExit("the two readers differ")
+        raise SystemExit("The two readers return different data.")
 
 
 def measure(path: Path, packed: Path, cache: Path, repeats: int) -> dict[str, float]:
@@ -110,7 +110,7 @@ def main() -> None:
         other = seconds["scikit-learn, .gz" if ".gz" in name else "scikit-learn"]
         rows.append([name, value, MEGABYTES / value, other / value])
     title = f"Reading {MEGABYTES} MB of learning-to-rank text, {n_rows:,} rows"
-    publish(title, ["reader", "seconds", "MB/s", "times scikit-learn"], rows)
+    publish(title, ["reader", "seconds", "MB/s", "speed-up"], rows)
 
 
 if __name__ == "__main__":

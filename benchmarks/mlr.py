@@ -1,8 +1,9 @@
-"""What does MLR cost? A round beside its matrix products and sorts, and whole fits with their gaps.
+"""How long does MLR take, for one round of cutting planes and for whole fits?
 
-A round is held against its two products and the sorts of its distances alone, in the same blocks on
-the same threads. Fits are to tol = 0.01, certified; the last column is the share of the inner
-solver. IsoLet needs the data folder (RANKSPACE_DATA); synthetic data have ten Gaussian classes.
+The reference for a round is its two products and the sorts of its distances alone, in the same
+blocks on the same threads. Fits are certified to tol = 0.01; the last column is the share of
+time in the inner solver. IsoLet needs the data folder (RANKSPACE_DATA); the synthetic data have
+ten Gaussian classes.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def classes(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 class BareRound(RankingLoss):
-    """The products and sorts of a round, and nothing else."""
+    """Only the matrix products and sorts of a round."""
 
     def bare_step(
         self, block: np.ndarray, items: np.ndarray, queries: np.ndarray
@@ -47,7 +48,8 @@ class BareRound(RankingLoss):
         return Sums(self.Q[block].T @ (distances @ self.X), np.zeros(len(self.X)), 0.0)
 
     def run(self, components: np.ndarray) -> None:
-        items, queries = self.X @ components.T, self.Q @ components.T
+        items = self.X @ components.T
+        queries = self.Q @ components.T
         blocks = self.blocks(self.queries)
         list(thread_map(lambda b: self.bare_step(b, items, queries), blocks, depth=8))
 
@@ -59,14 +61,8 @@ def round_row(X: np.ndarray, y: np.ndarray, measure: str) -> list[Any]:
     bare = BareRound(*arguments)
     seconds = best_seconds(lambda: RankingLoss(*arguments).plane(components), 3)
     floor = best_seconds(lambda: bare.run(components), 3)
-    return [
-        f"one round, {measure}, {len(X):,} x {X.shape[1]}",
-        seconds,
-        seconds / floor,
-        "",
-        "",
-        "",
-    ]
+    label = f"one round, {measure}, {len(X):,} x {X.shape[1]}"
+    return [label, seconds, seconds / floor, "", "", ""]
 
 
 def fit_row(
@@ -111,10 +107,10 @@ def main() -> None:
     header = [
         "what",
         "seconds",
-        "over its products and sorts",
+        "time / products and sorts",
         "rounds",
         "gap",
-        "inner share",
+        "share of inner solver",
     ]
     publish("MLR: rounds and fits", header, rows)
 

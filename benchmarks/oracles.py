@@ -1,7 +1,7 @@
-"""What does an oracle cost beside the sort of its scores, and how does it grow?
+"""How long does a separation oracle take compared with sorting its scores, and how does it scale?
 
-1,000 queries, 500 relevant of 10,000 items, k = 10, one thread; then 1,000 to 100,000 items with
-one in twenty relevant. The exponent is the slope of log seconds over log items.
+1,000 queries, 500 relevant of 10,000 items, k = 10, one thread; then 1,000 to 100,000 items, of
+which one in twenty is relevant. The exponent is the slope of log seconds over log items.
 """
 
 from __future__ import annotations
@@ -30,6 +30,11 @@ MEASURES = (
 NAMES = [kernel.py_func.__name__ for kernel in KERNELS]
 
 
+def descending(scores: np.ndarray) -> np.ndarray:
+    """Each row sorted downwards."""
+    return np.ascontiguousarray(np.sort(scores)[:, ::-1])
+
+
 class Problem:
     """Scores of many queries: relevant items score a little higher."""
 
@@ -37,21 +42,16 @@ class Problem:
         rng = np.random.default_rng(0)
         self.scores = rng.normal(size=(n_queries, n_items))
         self.scores[:, :n_pos] += 1
-        descending = (
-            np.sort(self.scores[:, :n_pos])[:, ::-1],
-            np.sort(self.scores[:, n_pos:])[:, ::-1],
-        )
-        self.pos, self.neg = (np.ascontiguousarray(part) for part in descending)
+        self.pos = descending(self.scores[:, :n_pos])
+        self.neg = descending(self.scores[:, n_pos:])
 
     def sort(self) -> None:
         np.argsort(self.scores, axis=1)
 
     def run(self, measure: str) -> None:
         spec, k = parse_measure(measure)
-        code, discounts = (
-            NAMES.index(spec.kernel),
-            discounts_of(spec.kernel, self.scores.shape[1]),
-        )
+        code = NAMES.index(spec.kernel)
+        discounts = discounts_of(spec.kernel, self.scores.shape[1])
         for pos, neg in zip(self.pos, self.neg, strict=True):
             oracle(code, pos, neg, k, discounts)
 
@@ -73,7 +73,7 @@ def main() -> None:
         seconds = best_seconds(lambda measure=measure: problem.run(measure), 3)
         rows.append([measure, seconds, seconds / sort, exponent(measure, growing)])
     title = "Oracles of 1,000 queries x 10,000 items, seconds"
-    publish(title, ["measure", "seconds", "over the sort", "exponent in items"], rows)
+    publish(title, ["measure", "seconds", "time / sort", "exponent in items"], rows)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
-"""How much memory do data larger than it take?
+"""How much memory do steps need on data larger than memory?
 
-8.6 GB of single-precision vectors lie in a .npy file: 8.4 million items of 256 features in 100
-classes, and 2,000 separate queries. GMML learns from all of them, MLR from batches of 6 queries
-against all items, FRML from 400 queries by `partial_fit` on the first runs of rows; the vectors are
-mapped by GMML's metric into a second file, and that is searched. "RssAnon": the most anonymous
-memory of the process in the step, read twenty times a second from /proc/self/status; pages of
-mapped files, which the system takes back when it needs them, do not count. "above start": without
-what Python and the libraries held before the first step. `--rows` makes a smaller problem,
-`--folder` keeps files and finished steps for the next run.
+A .npy file holds 8.6 GB of single-precision vectors: 8.4 million items of 256 features in 100
+classes; there are 2,000 separate queries. GMML learns from all items, MLR from batches of 6
+queries against all items, and FRML from 400 queries by `partial_fit` on the first chunks of
+rows. GMML's metric maps the vectors into a second file, which is then searched. "RssAnon" is the
+peak of the process's anonymous memory during the step, read twenty times per second from
+/proc/self/status. It excludes pages of mapped files, which the system reclaims when it needs
+them. "Above start" excludes what Python and the libraries held before the first step. `--rows`
+makes a smaller problem; `--folder` keeps files and finished steps for the next run.
 """
 
 from __future__ import annotations
@@ -28,7 +28,13 @@ from _table import publish
 from rankspace import FRML, GMML, MLR, Index, Relevance, load_metric
 from rankspace.export import to_npy
 
-D, CLASSES, QUERIES, SOME, SOUGHT, CHUNK, RUNS = 256, 100, 2000, 400, 200, 65_536, 16
+D = 256  # features
+CLASSES = 100
+QUERIES = 2000
+FRML_QUERIES = 400
+SEARCHED = 200  # queries of the search
+CHUNK = 65_536  # rows
+FRML_CHUNKS = 16
 HEADER = ["step", "data, GB", "seconds", "RssAnon, MB", "above start, MB"]
 
 
@@ -40,23 +46,27 @@ def rss_anon() -> float:
     raise OSError("/proc/self/status has no RssAnon: run on Linux.")
 
 
-class Watched:
-    """Times steps and watches their memory; steps that a folder has are not done again."""
+class Monitor:
+    """Times steps and records their peak memory; finished steps in the folder are skipped."""
 
     def __init__(self, folder: Path) -> None:
-        self.kept = folder / "steps.json"
-        self.rows = json.loads(self.kept.read_text()) if self.kept.exists() else []
+        self.path = folder / "steps.json"
+        self.rows = []
+        if self.path.exists():
+            self.rows = json.loads(self.path.read_text())
         self.start = rss_anon()
 
     def step(self, name: str, gigabytes: float, work: Callable[[], Any]) -> None:
-        """Do the work, unless it is done."""
+        """Do the work, unless it is finished already."""
         if name in [row[0] for row in self.rows]:
             return
-        most, done = [rss_anon()], threading.Event()
+        peak = rss_anon()
+        done = threading.Event()
 
         def watch() -> None:
+            nonlocal peak
             while not done.wait(0.05):
-                most[0] = max(most[0], rss_anon())
+                peak = max(peak, rss_anon())
 
         thread = threading.Thread(target=watch, daemon=True)
         thread.start()
@@ -65,11 +75,9 @@ class Watched:
         seconds = time.perf_counter() - begin
         done.set()
         thread.join()
-        peak = most[0]
-        self.rows.append(
-            [name, gigabytes, seconds, round(peak), round(peak - self.start)]
-        )
-        self.kept.write_text(json.dumps(self.rows))
+        above = round(peak - self.start)
+        self.rows.append([name, gigabytes, seconds, round(peak), above])
+        self.path.write_text(json.dumps(self.rows))
         print(self.rows[-1], file=sys.stderr, flush=True)
 
 
@@ -87,11 +95,13 @@ def write_items(path: Path, n: int, centres: np.ndarray) -> None:
 
 
 class Problem:
-    """Items in a file, queries in memory, and the steps over them."""
+    """Items in a file, queries in memory, and the steps of the benchmark."""
 
     def __init__(self, folder: Path, n: int) -> None:
-        self.folder, self.n = folder, n
-        self.path, self.mapped = folder / "items.npy", folder / "mapped.npy"
+        self.folder = folder
+        self.n = n
+        self.path = folder / "items.npy"
+        self.mapped = folder / "mapped.npy"
         rng = np.random.default_rng(0)
         self.centres = (0.5 * rng.standard_normal((CLASSES, D))).astype(np.float32)
         self.query_labels = np.arange(QUERIES) % CLASSES
@@ -120,30 +130,28 @@ class Problem:
             model.fit(self.path, self.relevance, queries=self.Q)
 
     def frml(self) -> None:
-        model, X = FRML(32, random_state=0), np.load(self.path, mmap_mode="r")
-        for at in range(0, min(self.n, RUNS * CHUNK), CHUNK):
-            part = self.labels[at : at + CHUNK]
-            some = Relevance.from_labels(part, query_labels=self.query_labels[:SOME])
-            model.partial_fit(X[at : at + CHUNK], some, queries=self.Q[:SOME])
+        model = FRML(32, random_state=0)
+        X = np.load(self.path, mmap_mode="r")
+        queries = self.Q[:FRML_QUERIES]
+        query_labels = self.query_labels[:FRML_QUERIES]
+        for at in range(0, min(self.n, FRML_CHUNKS * CHUNK), CHUNK):
+            labels = self.labels[at : at + CHUNK]
+            relevance = Relevance.from_labels(labels, query_labels=query_labels)
+            model.partial_fit(X[at : at + CHUNK], relevance, queries=queries)
 
     def transform(self) -> None:
         to_npy(load_metric(self.folder / "gmml.safetensors"), self.path, self.mapped)
 
     def search(self) -> None:
-        points = load_metric(self.folder / "gmml.safetensors").transform(
-            self.Q[:SOUGHT]
-        )
-        ranking = Index(self.mapped).rank(points, 10)
-        share = np.mean(
-            self.labels[ranking.items] == np.repeat(self.query_labels[:SOUGHT], 10)
-        )
-        print(
-            f"share of relevant items among the first ten: {share:.3f}", file=sys.stderr
-        )
+        metric = load_metric(self.folder / "gmml.safetensors")
+        ranking = Index(self.mapped).rank(metric.transform(self.Q[:SEARCHED]), 10)
+        wanted = np.repeat(self.query_labels[:SEARCHED], 10)
+        precision = np.mean(self.labels[ranking.items] == wanted)
+        print(f"P@10: {precision:.3f}", file=sys.stderr)
 
 
 def option(name: str, default: Any) -> Any:
-    """Take a word and its value out of the command line."""
+    """Remove an option and its value from the command line, and return the value."""
     if name not in sys.argv:
         return default
     at = sys.argv.index(name)
@@ -153,22 +161,24 @@ def option(name: str, default: Any) -> Any:
 
 
 def main() -> None:
-    n, size = int(option("--rows", 8_400_000)), D * 4 / 1e9
-    kept = option("--folder", None)
+    n = int(option("--rows", 8_400_000))
+    row_size = D * 4 / 1e9
+    chosen = option("--folder", None)
     with TemporaryDirectory() as temporary:
-        folder = Path(kept or temporary)
-        watched, problem = Watched(folder), Problem(folder, n)
+        folder = Path(chosen or temporary)
+        monitor = Monitor(folder)
+        problem = Problem(folder, n)
         problem.write()
         for name, work in (
             ("GMML.fit", problem.gmml),
             ("MLR.fit, batch_size=6, 2 rounds", problem.mlr),
-            ("export.to_npy by the metric of GMML", problem.transform),
-            (f"Index.rank of {SOUGHT} queries, k=10", problem.search),
+            ("export.to_npy with the metric of GMML", problem.transform),
+            (f"Index.rank of {SEARCHED} queries, k=10", problem.search),
         ):
-            watched.step(name, n * size, work)
-        name = f"FRML.partial_fit, {RUNS} runs of 65,536 rows"
-        watched.step(name, min(n, RUNS * CHUNK) * size, problem.frml)
-    publish("Data larger than memory", HEADER, watched.rows)
+            monitor.step(name, n * row_size, work)
+        name = f"FRML.partial_fit, {FRML_CHUNKS} chunks of {CHUNK:,} rows"
+        monitor.step(name, min(n, FRML_CHUNKS * CHUNK) * row_size, problem.frml)
+    publish("Data larger than memory", HEADER, monitor.rows)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Write benchmarks/README.md from the numbers that the benchmarks left in benchmarks/results."""
+"""Write benchmarks/README.md from the docstrings of the scripts and the JSON files in results/."""
 
 from __future__ import annotations
 
@@ -7,33 +7,30 @@ import json
 from pathlib import Path
 from typing import Any
 
-from _table import markdown
+from _table import describe, markdown
 
 FOLDER = Path(__file__).parent
 INTRODUCTION = """# Benchmarks
 
-One script a question. Ratios are of one run on one machine; run them on yours by `make benchmarks`,
-which writes this page anew. Nothing here is a test: speed is shown, not asserted.
+Each script answers one question. Ratios are within one run on one machine. `make benchmarks` runs
+the scripts on your machine and rewrites this page. These are not tests: they measure speed and
+assert nothing about it.
 """
 
 
 def section(path: Path) -> str:
-    """Title, question, table and machine of one result."""
+    """Title, question, table and machine of one benchmark."""
     result: dict[str, Any] = json.loads(path.read_text())
     script = FOLDER / f"{path.stem}.py"
     question = ast.get_docstring(ast.parse(script.read_text()))
     header = list(result["results"][0])
     rows = [list(row.values()) for row in result["results"]]
-    where = result["machine"]
-    versions = ", ".join(
-        f"{name} {number}" for name, number in where["versions"].items()
-    )
     return "\n".join(
         [
             f"\n## {result['title']}\n",
             f"`{script.name}`. {question}\n",
             markdown(header, rows),
-            f"\n{where['processor']}, {where['cores']} cores; {versions}.",
+            f"\n{describe(result['machine'])}.",
         ]
     )
 

@@ -2,12 +2,12 @@
 Does a linear map help retrieval?
 =================================
 
-Digits are searched by Euclidean distance and by the metrics of scikit-learn's PCA, LDA and NCA. The
-maps are learned on the corpus; queries that no map has seen judge them.
+This example compares Euclidean distance on digits with the metrics of scikit-learn's PCA, LDA and
+NCA. The maps are trained on the corpus and evaluated on held-out queries.
 """
 
 # %%
-# Half of the images are the corpus, the others are queries.
+# Half of the images are the corpus, the other half are queries.
 import matplotlib.pyplot as plt
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -18,10 +18,10 @@ from rankspace import Index, LinearMetric, Relevance, evaluate
 from rankspace.datasets import load_digits
 
 digits = load_digits()
-X, Q, y, wanted = train_test_split(
+X, Q, y, query_labels = train_test_split(
     digits.X, digits.labels, test_size=0.5, random_state=0
 )
-relevance = Relevance.from_labels(y, query_labels=wanted)
+relevance = Relevance.from_labels(y, query_labels=query_labels)
 
 # %%
 # Each learner becomes a metric, each metric an index, each index a ranking of the whole corpus.
@@ -43,15 +43,15 @@ for name, report in reports.items():
     print(f"{name}\n{report}\n")
 
 # %%
-# MAP looks at the whole list, P@10 at its top: LDA gathers whole classes and leaves the top of the
-# lists as it was.
+# MAP measures the whole list, P@10 its first ten items. LDA brings whole classes together but
+# leaves the top of the lists unchanged.
 figure, axes = plt.subplots(1, 2, figsize=(8, 3.2), layout="constrained")
 for ax, measure in zip(axes, ("map", "p@10"), strict=True):
     means = [report.means[measure] for report in reports.values()]
-    spans = [report.intervals[measure] for report in reports.values()]
+    intervals = [report.intervals[measure] for report in reports.values()]
     errors = [
-        [mean - low for mean, (low, _) in zip(means, spans, strict=True)],
-        [high - mean for mean, (_, high) in zip(means, spans, strict=True)],
+        [mean - low for mean, (low, _) in zip(means, intervals, strict=True)],
+        [high - mean for mean, (_, high) in zip(means, intervals, strict=True)],
     ]
     ax.errorbar(list(reports), means, yerr=errors, fmt="o", capsize=4)
     ax.set_title(f"{measure}, 95 % intervals")

@@ -1,13 +1,13 @@
 """
-Which pixels, and which words, tell the same?
-=============================================
+Which features carry the same information?
+==========================================
 
-Logistic PARCA gives every feature a membership in each component. The entropy in its objective
-makes memberships sharp, so features fall into clusters.
+Logistic PARCA learns the membership of every feature in each component. The entropy term of its
+objective makes memberships sharp, so features form clusters.
 """
 
 # %%
-# Pixels of digits fall into regions; paler where a pixel belongs to several.
+# Pixels of digits form regions. A pixel is paler if it belongs to several.
 import matplotlib.pyplot as plt
 
 from rankspace import LogisticPARCA
@@ -22,7 +22,7 @@ PixelClustersDisplay.from_estimator(model, (8, 8))
 plt.show()
 
 # %%
-# Features with names are listed, those first that make the largest distances.
+# Features with names are listed, those with the largest effect on distances first.
 wdbc = load_wdbc()
 scaled = wdbc.X / wdbc.X.max(axis=0)
 model = LogisticPARCA(3, beta=0.3, random_state=0).fit(scaled[::2], wdbc.labels[::2])

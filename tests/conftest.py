@@ -5,8 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import settings
 from sklearn.datasets import load_wine
 from sklearn.preprocessing import scale
+
+# A loaded machine must not fail a test: none of them is timed.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Vectors written to every kind of file that the library reads."""
+"""Write vectors in every file format that the library reads."""
 
 import numpy as np
 import pytest
@@ -6,19 +6,20 @@ import safetensors.numpy
 
 
 def write_vectors(path, vectors, names=None):
-    """Write a matrix, and names beside it where the kind of file can keep them."""
+    """Write a matrix, and row ids beside it where the format can store them."""
+    ids = {}
     if path.suffix == ".npy":
         np.save(path, vectors)
     elif path.suffix == ".npz":
-        np.savez(
-            path, vectors=vectors, **({} if names is None else {"ids": np.array(names)})
-        )
+        if names is not None:
+            ids["ids"] = np.array(names)
+        np.savez(path, vectors=vectors, **ids)
     elif path.suffix == ".safetensors":
         safetensors.numpy.save_file({"embedding": np.ascontiguousarray(vectors)}, path)
     else:
-        write_table(
-            path, {**({} if names is None else {"_id": names}), "v": list(vectors)}
-        )
+        if names is not None:
+            ids["_id"] = names
+        write_table(path, {**ids, "v": list(vectors)})
 
 
 def write_table(path, columns):

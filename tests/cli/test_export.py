@@ -44,7 +44,7 @@ def test_to_faiss(files, capsys, index):
     assert np.mean(shared) >= 0.99 * K
 
 
-def test_to_npy_and_frozen(files, capsys):
+def test_to_npy_and_query_side(files, capsys):
     metric, X = files
     found = json.loads(
         answer(
@@ -55,9 +55,9 @@ def test_to_npy_and_frozen(files, capsys):
     np.testing.assert_allclose(
         np.load("x.npy"), metric.transform(X), rtol=1e-4, atol=1e-5
     )
-    answer(capsys, "--to", "frozen", "--vectors", "X.npy", "--output", "frozen.npy")
-    asked = load_metric("frozen.queries.safetensors")
-    ranking = Index(np.load("frozen.npy"), asked).rank(X[:20], K)
+    answer(capsys, "--to", "query-side", "--vectors", "X.npy", "--output", "items.npy")
+    query_metric = load_metric("items.queries.safetensors")
+    ranking = Index(np.load("items.npy"), query_metric).rank(X[:20], K)
     np.testing.assert_array_equal(ranking.items.reshape(-1, K), expected(files))
 
 

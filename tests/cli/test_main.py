@@ -254,7 +254,7 @@ def test_every_listed_data_set_can_be_named():
             "length must not be negative: got -1",
         ),
         (["rank", "wine", "--output", "no/where"], "does not exist: create it first"),
-        (["rank", "wine", "--output", "x", "--metric", "run"], "no metric file"),
+        (["rank", "wine", "--output", "x", "--metric", "run"], "not a metric file"),
         (
             ["rank", "wine", "--output", "x", "--queries", "q.npy"],
             "--queries goes with a corpus",
@@ -270,7 +270,10 @@ def test_every_listed_data_set_can_be_named():
         (["rank", "text.npy", "--output", "x"], "text.npy must be a .npy file"),
         (["rank", "nan.npy", "--output", "x"], "nan.npy must hold finite numbers"),
         (["rank", "line.npy", "--output", "x"], "line.npy must hold a matrix"),
-        (["rank", "words.npy", "--output", "x"], "words.npy must hold real numbers"),
+        (
+            ["rank", "words.npy", "--output", "x"],
+            "words.npy must hold a matrix of real numbers",
+        ),
         (["rank", "pickle.npy", "--output", "x"], "pickle.npy must be a .npy file"),
         (["evaluate", "run", "qrels", "--split", "test"], "a qrels file has no splits"),
         (["demo", "--output", "."], "--output must name a file: got the folder ."),

@@ -1,14 +1,17 @@
-"""The report page: its structure, what it says, what it refuses, and how a browser takes it."""
+"""The report page: structure, texts, bad input, and a check in a browser."""
 
 import re
 import shutil
 import subprocess
+import sys
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 
-from rankspace.display.page.html import count, signed, verdict
+from rankspace.display.figures import COLOURS
+from rankspace.display.page.html import count, signed
+from rankspace.display.page.measures import outcome, verdict
 from rankspace.display.page.report import write_report
 from rankspace.display.page.svg import Scale, _limits, _ticks, class_marker
 from rankspace.evaluation.measures import evaluate
@@ -22,7 +25,7 @@ HOSTILE = "<script>alert('x')</script> & \"Co\""
 
 
 class Outline(HTMLParser):
-    """Elements of a page; fails on an end tag that does not match."""
+    """Elements of a page; fails on mismatched end tags."""
 
     def __init__(self):
         super().__init__()
@@ -65,9 +68,14 @@ def case(rng, n=40, measures="map ndcg@10 ranking-error", better=True, **ids):
     relevance = Relevance.from_labels(y, **ids)
     before, after = (evaluate(ranking, relevance, measures) for ranking in rankings)
     return {
-        "title": "A test", "before": before, "after": after, "rankings": tuple(rankings),
-        "relevance": relevance, "views": (noise[:, :2], seen[:, :2]), "view_labels": y,
-    }  # fmt: skip
+        "title": "A test",
+        "before": before,
+        "after": after,
+        "rankings": tuple(rankings),
+        "relevance": relevance,
+        "views": (noise[:, :2], seen[:, :2]),
+        "view_labels": y,
+    }
 
 
 @pytest.fixture
@@ -106,14 +114,14 @@ def test_optional_parts_are_absent(given, target):
 
 
 def test_the_numbers_are_those_of_compare(given, target):
-    found = compare(given["before"], given["after"])
+    comparison = compare(given["before"], given["after"])
     text = write_report(target, **given).read_text(encoding="utf-8")
-    for name in found.before:
-        for value in (found.before[name], found.after[name]):
+    for name in comparison.before:
+        for value in (comparison.before[name], comparison.after[name]):
             assert f"<td>{value:.3f}<small>" in text
-        assert signed(found.difference[name]) in text
+        assert signed(comparison.difference[name]) in text
     assert (
-        f"from {found.before['map']:.3f} (before) to {found.after['map']:.3f} (after)"
+        f"from {comparison.before['map']:.3f} (before) to {comparison.after['map']:.3f} (after)"
         in text
     )
 
@@ -155,8 +163,10 @@ def test_queries_left_out(given, target):
     text = write_report(target, **given).read_text(encoding="utf-8")
     outline(target)
     assert "34 held-out queries" in text
-    assert "Of 40 queries left out: 6 by MAP, 0 by Ranking error" in text
-    assert "no query counts for both sides: NDCG@10" in text
+    assert (
+        "Of 40 queries, left out with nothing to find or to compare: 6 by MAP." in text
+    )
+    assert "no query has a value in both reports: NDCG@10" in text
     assert "nan" not in text.lower().replace("nance", "")
 
 
@@ -164,7 +174,7 @@ def test_the_shown_query_may_be_one_left_out(given, target):
     given["before"].values["map"][3] = np.nan
     text = write_report(target, **given, example=3).read_text(encoding="utf-8")
     assert "MAP –" in text
-    assert "chosen by whoever made the page" in text
+    assert "The author of this page chose this query" in text
 
 
 def test_no_outside_resources(given, target):
@@ -187,58 +197,92 @@ def test_large_input_is_thinned_and_says_so(target):
     before, after = (Report({"map": rng.random(n)}) for _ in range(2))
     views = (rng.random((n, 2)), rng.random((n, 2)))
     write_report(
-        target, title="Large", before=before, after=after, rankings=(ranking, ranking),
-        relevance=relevance, views=views,
-    )  # fmt: skip
+        target,
+        title="Large",
+        before=before,
+        after=after,
+        rankings=(ranking, ranking),
+        relevance=relevance,
+        views=views,
+    )
     text = target.read_text(encoding="utf-8")
     assert text.count('class="dot ') == 2_000
-    assert "Drawn are 2,000 of 2,500 queries" in text
-    assert "Drawn are 2,000 of 2,500 points" in text
+    assert "Shown: 2,000 of 2,500 queries" in text
+    assert "Shown: 2,000 of 2,500 points" in text
     assert target.stat().st_size < 1_500_000
 
 
-# ---------------------------------------------------------------------- drawn by displays
+# ---------------------------------------------------------------------- pictures
 
 
-@pytest.fixture
-def plainly(monkeypatch):
-    """As if matplotlib were not installed."""
-    monkeypatch.setattr("rankspace.display.page.report.can_draw", lambda: False)
+def test_the_page_is_the_same_without_matplotlib(given, target, monkeypatch):
+    given["metric"] = LinearMetric(np.diag([9.0, 1, 0.1]))
+    page = write_report(target, **given).read_bytes()
+    for name in [name for name in sys.modules if name.startswith("matplotlib")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError):
+        import matplotlib  # noqa: F401
+    assert write_report(target, **given).read_bytes() == page
 
 
-def drawn(text):
-    """Pictures that displays drew, by the word before their ids."""
-    pictures = re.findall(r'<svg class="drawn".*?</svg>', text, re.DOTALL)
-    return {re.search(r'id="(\w+)-', picture)[1]: picture for picture in pictures}
+def picture(text, description):
+    """The SVG picture with a description that starts like this."""
+    return re.search(rf'<svg role="img" aria-label="{description}.*?</svg>', text)[0]
 
 
-def test_displays_draw_gains_views_and_spectrum(given, target):
-    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-    page = outline(
-        write_report(target, **given, metric=LinearMetric(np.diag([9.0, 1, 0.1])))
+def corners(path):
+    """The corners of the bars of a path: top and right edge of each."""
+    steps = re.findall(r"V([\d.]+)H([\d.]+)", path)
+    return np.array(steps, dtype=float)
+
+
+def test_gains_are_drawn_in_order(given, target):
+    text = write_report(target, **given).read_text(encoding="utf-8")
+    gains = given["after"].values["map"] - given["before"].values["map"]
+    n_better, n_worse = (gains > 1e-9).sum(), (gains < -1e-9).sum()
+    chart = picture(text, "Gain in MAP of each query")
+    assert (
+        f"{n_better} better, {40 - n_better - n_worse} equal, {n_worse} worse" in chart
     )
-    text = target.read_text(encoding="utf-8")
-    pictures = drawn(text)
-    assert list(pictures) == ["gains", "before", "after", "spectrum"]
-    assert len(page.ids) == len(set(page.ids))
-    for picture in pictures.values():
-        named = set(re.findall(r' id="([^"]*)"', picture))
-        assert set(re.findall(r'href="#([^"]*)"', picture)) <= named
-        assert not re.search(
-            r"#[0-9a-f]{6}|<style|DejaVu", picture.replace("#808080", "")
-        )
-    assert pictures["before"].count("<use ") == 40
-    assert [pictures["after"].count(f"point k{k}") for k in range(4)] == [1, 1, 1, 0]
-    counts = [
-        f"{(np.sign(given['after'].values['map'] - given['before'].values['map']) == sign).sum()}"
-        for sign in (1, -1)
-    ]
-    assert f"{counts[0]} better, {counts[1]} worse" in pictures["gains"]
-    assert "1 direction of 3 holds 95 % of the metric" in text
-    assert "1 direction holds 95%" in pictures["spectrum"]
+    better, worse = (
+        corners(re.search(rf'<path class="{kind}" d="([^"]*)"', chart)[1])
+        for kind in ("better", "worse")
+    )
+    assert (len(better), len(worse)) == (n_better, n_worse)
+    heights = np.concatenate([better, worse])[:, 0]
+    assert (np.diff(heights) >= 0).all()  # SVG counts downwards
+    assert worse[-1, 1] == pytest.approx(408)
 
 
-def test_views_tell_their_ranking_error(given, target):
+def test_the_spectrum_is_drawn_as_shares_of_the_trace(given, target):
+    metric = LinearMetric(np.diag([3.0, 1, 0]))
+    text = write_report(target, **given, metric=metric).read_text(encoding="utf-8")
+    assert "2 directions of 3 hold 95 % of the metric" in text
+    chart = picture(text, "2 directions of 3")
+    bars = corners(re.search(r'<path class="c0" d="([^"]*)"', chart)[1])
+    np.testing.assert_allclose((352 - bars[:, 0]) / 340, [0.9, 0.1, 0], atol=1e-3)
+    total = corners(re.search(r'<path class="bar old" d="([^"]*)"', chart)[1])
+    np.testing.assert_allclose((352 - total[:, 0]) / 340, [0.9, 1, 1], atol=1e-3)
+
+
+def test_a_zero_metric_has_a_spectrum(given, target):
+    metric = LinearMetric([[0.0, 0.0]])
+    text = write_report(target, **given, metric=metric).read_text(encoding="utf-8")
+    assert "0 directions of 1 hold 95 %" in text
+    outline(target)
+
+
+def test_views_show_every_point_by_class(given, target):
+    text = write_report(target, **given).read_text(encoding="utf-8")
+    for name in ("before", "after"):
+        view = picture(text, f"Map of 40 points, {name}")
+        paths = re.findall(r'<path class="point k(\d) c(\d)" d="([^"]*)"', view)
+        assert [path[:2] for path in paths] == [("0", "0"), ("1", "1"), ("2", "2")]
+        assert [path[2].count("M") for path in paths] == [14, 13, 13]
+
+
+def test_views_have_their_ranking_error(given, target):
     for extra in (
         {},
         {"before": evaluate(given["rankings"][0], given["relevance"], "map")},
@@ -249,53 +293,55 @@ def test_views_tell_their_ranking_error(given, target):
             assert f"<figcaption>{name}: ranking error {error:.3f}</figcaption>" in text
 
 
-def test_names_that_matplotlib_would_read_as_formulas(given, target):
-    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-    write_report(target, **given | {"names": ("$\\frac", "a $x$ \ud800 語")})
-    outline(target)
+def test_names_with_forbidden_characters(given, target):
     for report in (given["before"], given["after"]):
         report.values.update({"$\\frac\x00": report.values.pop("map")})
         report.values.pop("ndcg@10")
         report.values.pop("ranking-error")
-    write_report(target, **given)
-    assert "gain in $\\frac?</text>" in target.read_text(encoding="utf-8")
-
-
-def test_without_matplotlib_pictures_are_plain(given, target, plainly):
-    page = outline(
-        write_report(target, **given, metric=LinearMetric(np.diag([9.0, 1])))
-    )
+    write_report(target, **given | {"names": ("$\\frac", "a $x$ \ud800 語")})
+    outline(target)
     text = target.read_text(encoding="utf-8")
-    assert drawn(text) == {}
-    assert "of 2 hold" in text
-    assert page.count("figure") == 4
-    assert text.count('class="point k0') == 2
+    assert ">Gain in $\\frac?</text>" in text
+    assert "a $x$ ? 語" in text
+
+
+def test_the_style_has_the_colours_of_the_displays(given, target):
+    text = write_report(target, **given).read_text(encoding="utf-8")
+    for code, colour in enumerate(COLOURS):
+        assert f"--c{code}: {colour};" in text
+        assert f".c{code} {{ fill: var(--c{code}) }}" in text
 
 
 # ---------------------------------------------------------------------- verdicts
 
 
-def sentence(before, after, smaller=()):
+def verdict_on(before, after, smaller=()):
     smaller = frozenset(smaller)
     reports = [Report({"map": np.asarray(v, float)}, smaller) for v in (before, after)]
-    return verdict("map", compare(*reports), ("old", "new"))
+    comparison = compare(*reports)
+    return outcome("map", comparison), verdict("map", comparison, ("old", "new"))
 
 
 def test_verdicts():
     low, high = np.linspace(0.1, 0.4, 12), np.linspace(0.5, 0.9, 12)
-    assert sentence(low, high).kind == "better"
-    assert "rises from 0.250 (old) to 0.700 (new)" in sentence(low, high).sentence
-    assert sentence(high, low).kind == "worse"
-    assert "This is a loss: new ranks worse than old." in sentence(high, low).sentence
-    assert sentence(low, low).sentence.startswith("No change beyond chance")
-    assert sentence([0.2, 0.4], [0.3, 0.3]).kind == "equal"
+    kind, sentence = verdict_on(low, high)
+    assert kind == "better"
+    assert "rises from 0.250 (old) to 0.700 (new)" in sentence
+    kind, sentence = verdict_on(high, low)
+    assert kind == "worse"
+    assert "This is a loss: new ranks worse than old." in sentence
+    kind, sentence = verdict_on(low, low)
+    assert kind == "equal"
+    assert sentence.startswith("No significant change")
+    assert verdict_on([0.2, 0.4], [0.3, 0.3])[0] == "equal"
 
 
 def test_verdicts_where_smaller_is_better():
     low, high = np.linspace(0.1, 0.4, 12), np.linspace(0.5, 0.9, 12)
-    assert sentence(high, low, ["map"]).kind == "better"
-    assert "where smaller is better, falls" in sentence(high, low, ["map"]).sentence
-    assert sentence(low, high, ["map"]).kind == "worse"
+    kind, sentence = verdict_on(high, low, ["map"])
+    assert kind == "better"
+    assert "where smaller is better, falls" in sentence
+    assert verdict_on(low, high, ["map"])[0] == "worse"
 
 
 def test_page_says_a_loss(rng, target):
@@ -351,15 +397,15 @@ def test_default_example_is_a_clear_gain_whose_lists_differ(given, target):
     wanted = max(near, key=lambda q: hits(after, q) - hits(before, q))
     text = write_report(target, **given).read_text(encoding="utf-8")
     assert f"<p>Query {wanted}</p>" in text
-    assert "90th percentile of 40 queries" in text
+    assert "near the 90th percentile of the gain in MAP (40 queries in all)" in text
 
 
 def test_no_gain_is_promised_where_there_is_none(given, target):
     text = write_report(target, **given | {"after": given["before"]}).read_text(
         encoding="utf-8"
     )
-    assert "No change beyond chance" in text
-    assert "Even so it gains nothing." in text
+    assert "No significant change" in text
+    assert "Even this query does not gain." in text
 
 
 def test_lists_are_matched_by_name(target):
@@ -372,9 +418,14 @@ def test_lists_are_matched_by_name(target):
     new = Ranking.from_run({"q": {"a": 3.0, "d": 2.0, "c": 1.0}})
     before, after = (evaluate(ranking, relevance) for ranking in (old, new))
     text = write_report(
-        target, title="By name", before=before, after=after, rankings=(old, new),
-        relevance=relevance, describe_item=lambda i: f"row {i}",
-    ).read_text(encoding="utf-8")  # fmt: skip
+        target,
+        title="By name",
+        before=before,
+        after=after,
+        rankings=(old, new),
+        relevance=relevance,
+        describe_item=lambda i: f"row {i}",
+    ).read_text(encoding="utf-8")
     assert hits(text) == [[], ["row 0", "row 2"]]
     assert "relevant, grade 2" in text
     assert ">unjudged</span>" in text
@@ -387,13 +438,18 @@ def test_a_query_without_a_list(target):
     new = Ranking.from_run({"q": {"a": 1.0, "b": 0.5}, "r": {"b": 1.0, "a": 0.0}})
     before, after = (evaluate(ranking, relevance) for ranking in (old, new))
     write_report(
-        target, title="Missing", before=before, after=after, rankings=(old, new),
-        relevance=relevance, example=1,
-    )  # fmt: skip
+        target,
+        title="Missing",
+        before=before,
+        after=after,
+        rankings=(old, new),
+        relevance=relevance,
+        example=1,
+    )
     assert "0 of the first 0 relevant" in target.read_text(encoding="utf-8")
 
 
-# ---------------------------------------------------------------------- refusals
+# ---------------------------------------------------------------------- bad input
 
 
 @pytest.mark.parametrize(
@@ -458,11 +514,16 @@ def test_markers_of_a_hundred_classes_differ():
 
 def test_words():
     assert [signed(0.1), signed(-0.1), signed(0.0), signed(-1e-9)] == [
-        "+0.100", "−0.100", "0.000", "0.000",
-    ]  # fmt: skip
+        "+0.100",
+        "−0.100",
+        "0.000",
+        "0.000",
+    ]
     assert [count(1, "query"), count(2_000, "query"), count(3, "point")] == [
-        "1 query", "2,000 queries", "3 points",
-    ]  # fmt: skip
+        "1 query",
+        "2,000 queries",
+        "3 points",
+    ]
 
 
 # ---------------------------------------------------------------------- in a browser

@@ -1,4 +1,4 @@
-"""Pictures: what is drawn is what the numbers say."""
+"""Plots: the drawn data are the given numbers."""
 
 import sys
 
@@ -32,8 +32,8 @@ from rankspace.display import (  # noqa: E402
     n_directions,
     panels,
 )
+from rankspace.display.figures import project_to_plane  # noqa: E402
 from rankspace.display.plots import curves  # noqa: E402
-from rankspace.display.spaces import plane  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -79,9 +79,15 @@ def test_the_spectrum_of_a_metric():
 
 @pytest.mark.parametrize(
     ("spectrum", "mass", "n"),
-    [([4, 3, 2, 1], 0.4, 1), ([4, 3, 2, 1], 0.41, 2), ([1, 0, 0], 1.0, 1), ([0, 0], 0.95, 0),
-     ([1, 1, 1, 1], 0.95, 4), ([1, 1, 1, 1], 1.0, 4)],
-)  # fmt: skip
+    [
+        ([4, 3, 2, 1], 0.4, 1),
+        ([4, 3, 2, 1], 0.41, 2),
+        ([1, 0, 0], 1.0, 1),
+        ([0, 0], 0.95, 0),
+        ([1, 1, 1, 1], 0.95, 4),
+        ([1, 1, 1, 1], 1.0, 4),
+    ],
+)
 def test_directions_that_hold_a_share(spectrum, mass, n):
     assert n_directions(spectrum, mass) == n
 
@@ -142,9 +148,9 @@ def test_spaces_show_held_out_points_with_their_error():
         assert display.errors[name] == pytest.approx(report.means["ranking-error"])
         assert ax.get_title() == f"{name}: ranking error {display.errors[name]:.3f}"
         assert sum(len(line.get_xdata()) for line in ax.lines) == len(test.X)
-    own = display.axes_[1].lines[0].get_xydata()
+    first_class = display.axes_[1].lines[0].get_xydata()
     np.testing.assert_allclose(
-        own, test.X[test.labels == np.unique(test.labels)[0], :2]
+        first_class, test.X[test.labels == np.unique(test.labels)[0], :2]
     )
     assert (display.views["one"][:, 1] == 0).all()
 
@@ -152,9 +158,9 @@ def test_spaces_show_held_out_points_with_their_error():
 def test_the_plane_of_many_dimensions_is_that_of_the_largest_spread():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 3)) * [1.0, 5.0, 3.0]
-    found = plane(X)
+    projected = project_to_plane(X)
     spread = np.linalg.eigvalsh(np.cov(X.T, bias=True))[::-1]
-    np.testing.assert_allclose(found.var(axis=0), spread[:2])
+    np.testing.assert_allclose(projected.var(axis=0), spread[:2])
 
 
 def test_views_of_the_wrong_shape_are_refused():

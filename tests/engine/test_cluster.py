@@ -1,5 +1,6 @@
-"""Learners on a real Dask cluster of processes: the same answers, whatever happens to workers."""
+"""Learners on a Dask cluster of processes: the same results, even when workers are lost."""
 
+import ast
 import contextlib
 import logging
 import os
@@ -8,6 +9,7 @@ import subprocess
 import sys
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import rankspace
 from rankspace import FRML, GMML, LGMML, MLR, PARCA, Relevance, RobustMLR
 from rankspace._engine.parallel import (
+    Step,
     Threads,
     Tree,
     current_backend,
@@ -66,14 +69,14 @@ def data():
 
 
 @pytest.fixture(autouse=True)
-def small_parts(monkeypatch):
-    """So that small data are in several blocks."""
+def small_blocks(monkeypatch):
+    """Split even small data into several blocks."""
     monkeypatch.setattr("rankspace.learners.solvers.smooth.pair_ratio.PAIRS", 2**14)
     monkeypatch.setattr("rankspace.learners.solvers.geometric.pair_sums.BLOCK", 64)
 
 
 def separate_queries(rng, n_items=300, n_queries=60):
-    """Queries with a few relevant items each, and nothing else judged irrelevant but some."""
+    """Queries with a few relevant and a few irrelevant items each; the others are unjudged."""
     X, Q = rng.normal(size=(n_items, 5)), rng.normal(size=(n_queries, 5))
     near = np.argsort(((Q[:, None, :2] - X[:, :2]) ** 2).sum(axis=2), axis=1)
     relevance = Relevance.from_lists(
@@ -118,7 +121,7 @@ def test_shards_are_branches_of_the_tree(n, rng):
         assert total_of([total_of(shard) for shard in shards]) == whole
 
 
-def test_tree_adds_neighbours_first():
+def test_the_tree_adds_neighbours_first():
     tree = Tree()
     for letter in ("a", "b", "c", "d", "e"):
         tree.add(_Written(letter))
@@ -139,27 +142,50 @@ def test_sum_of_nothing_is_refused():
 
 
 def test_threads_give_results_in_order():
-    class Step:
+    class Add(Step):
         def map_block(self, block, state):
             return block + state
 
-    assert list(Threads(3).map(Step(), range(40), 1)) == list(range(1, 41))
-    assert list(Threads(3).map(Step(), range(9), 1, max_in_flight=2)) == list(
+    assert list(Threads(3).map(Add(), range(40), 1)) == list(range(1, 41))
+    assert list(Threads(3).map(Add(), range(9), 1, max_in_flight=2)) == list(
         range(1, 10)
     )
 
 
-# ---------------------------------------------------------------------- choosing where
+def test_a_step_without_restrict_is_shared_by_all_blocks():
+    class Restricted(Step):
+        def restrict(self, blocks):
+            return Restricted()
+
+    step = Step()
+    assert step.is_shared
+    assert step.restrict([1]) is step
+    assert step.prepare("state") == "state"
+    assert not Restricted().is_shared
 
 
-def test_on_chooses_for_a_while():
+def test_every_class_with_map_block_is_a_step():
+    without_base = []
+    for path in Path(rankspace.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef) and not node.bases:
+                methods = [getattr(member, "name", "") for member in node.body]
+                if "map_block" in methods:
+                    without_base.append(node.name)
+    assert without_base == ["Step"]
+
+
+# ---------------------------------------------------------------------- choosing a backend
+
+
+def test_use_backend_chooses_the_backend_of_its_block():
     with rankspace.use_backend("serial") as backend:
         assert current_backend() is backend
         assert backend.n_workers == 1
     assert current_backend().n is None
 
 
-def test_on_says_what_it_takes():
+def test_use_backend_says_what_it_takes():
     with (
         pytest.raises(ValueError, match="address of a scheduler"),
         rankspace.use_backend("fast"),
@@ -171,34 +197,34 @@ def test_on_says_what_it_takes():
 
 def test_no_scheduler_at_the_address(monkeypatch):
     monkeypatch.setattr("rankspace._engine.parallel.dask.CONNECTING", 0.5)
-    with pytest.raises(ConnectionError, match="no Dask scheduler answers"):
+    with pytest.raises(ConnectionError, match="no Dask scheduler responds"):
         rankspace.use_backend("tcp://127.0.0.1:9").__enter__()
 
 
-# ---------------------------------------------------------------------- parcels
+# ---------------------------------------------------------------------- payloads
 
 
-def test_mapped_arrays_travel_as_the_name_of_their_file(tmp_path, rng):
+def test_mapped_arrays_are_pickled_as_the_name_of_their_file(tmp_path, rng):
     import pickle
 
     X = rng.normal(size=(5000, 4))
     np.save(tmp_path / "x.npy", X)
     mapped = np.asarray(np.load(tmp_path / "x.npy", mmap_mode="r"))
     part = mapped[100:200]
-    sent = pickle.dumps(Payload({"part": part, "own": X[:3]}), protocol=5)
+    sent = pickle.dumps(Payload({"mapped": part, "in memory": X[:3]}), protocol=5)
     assert len(sent) < 1500
-    again = pickle.loads(sent).content
-    np.testing.assert_array_equal(again["part"], X[100:200])
-    np.testing.assert_array_equal(again["own"], X[:3])
-    assert mapped_file(again["part"]).path == mapped_file(part).path
+    received = pickle.loads(sent).content
+    np.testing.assert_array_equal(received["mapped"], X[100:200])
+    np.testing.assert_array_equal(received["in memory"], X[:3])
+    assert mapped_file(received["mapped"]).path == mapped_file(part).path
     assert mapped_file(X) is None
 
 
-# ---------------------------------------------------------------------- the same answer
+# ---------------------------------------------------------------------- the same result
 
 
 @pytest.mark.parametrize("learner", LEARNERS)
-def test_same_answer_in_serial_in_threads_and_on_workers(
+def test_same_result_in_serial_in_threads_and_on_workers(
     learner, data, client, monkeypatch
 ):
     X, y = data
@@ -210,7 +236,7 @@ def test_same_answer_in_serial_in_threads_and_on_workers(
         np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
 
 
-def test_same_answer_with_many_blocks_of_rows(client):
+def test_same_result_with_many_blocks_of_rows(client):
     X, y = blobs(10_000)
     model = MLR(
         measure="auc", C=100.0, max_iter=3, batch_size=40, max_memory=4, random_state=0
@@ -222,7 +248,7 @@ def test_same_answer_with_many_blocks_of_rows(client):
     np.testing.assert_allclose(found[1], found[0], rtol=1e-10, atol=1e-12)
 
 
-def test_same_answer_from_lists_of_separate_queries(rng, client):
+def test_same_result_from_lists_of_separate_queries(rng, client):
     X, relevance, Q = separate_queries(rng)
     for model in (GMML(), MLR(measure="auc", C=10.0, max_iter=5, max_memory=1)):
         found = []
@@ -264,7 +290,7 @@ def local_metrics(X, y, where):
 
 
 @pytest.mark.parametrize("n_workers", [1, 4])
-def test_same_answer_with_other_numbers_of_workers(n_workers, data, cluster, client):
+def test_same_result_with_other_numbers_of_workers(n_workers, data, cluster, client):
     X, y = data
     cluster.scale(n_workers)
     client.wait_for_workers(n_workers)
@@ -273,9 +299,8 @@ def test_same_answer_with_other_numbers_of_workers(n_workers, data, cluster, cli
             expected = components(learner, X, y, "serial")
             found = components(learner, X, y, client)
             np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
-        expected, found = (
-            local_metrics(X[:200], y[:200], where) for where in ("serial", client)
-        )
+        expected = local_metrics(X[:200], y[:200], "serial")
+        found = local_metrics(X[:200], y[:200], client)
         np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
     finally:
         cluster.scale(2)
@@ -291,10 +316,10 @@ def test_tasks_are_named_by_what_they_do(data, client, monkeypatch):
 
     monkeypatch.setattr(client, "submit", listen)
     components("mlr", *data, client)
-    assert {"RankingLoss_tuple", "RankingLoss_Columns"} <= names
+    assert {"RankingLoss_tuple", "WeightedGram_ndarray"} <= names
 
 
-def test_workers_in_this_process_give_its_threads_back(data):
+def test_workers_in_this_process_restore_its_blas_threads(data):
     def threads():
         blas = [
             library for library in threadpool_info() if library["user_api"] == "blas"
@@ -311,24 +336,25 @@ def test_workers_in_this_process_give_its_threads_back(data):
         assert before.items() <= threads().items()
 
 
-# ---------------------------------------------------------------------- losses
+# ---------------------------------------------------------------------- lost workers and schedulers
 
 
 class AfterRound(logging.Handler):
-    """Does something once, after a round of MLR."""
+    """Calls a function once, after a given round of MLR."""
 
-    def __init__(self, number, what):
+    def __init__(self, number, action):
         super().__init__(logging.INFO)
-        self.number, self.what, self.seen = number, what, 0
+        self.number, self.action, self.seen = number, action, 0
 
     def emit(self, record):
         self.seen += 1
         if self.seen == self.number:
-            self.what()
+            self.action()
 
     def __enter__(self):
         logger = logging.getLogger("rankspace")
-        self.level, _ = logger.level, logger.setLevel(logging.INFO)
+        self.level = logger.level
+        logger.setLevel(logging.INFO)
         logger.addHandler(self)
         return self
 
@@ -386,7 +412,7 @@ def lone_scheduler(tmp_path):
         process.wait()
 
 
-def test_a_scheduler_that_goes_away_leaves_a_checkpoint(
+def test_a_lost_scheduler_leaves_a_checkpoint(
     data, lone_scheduler, tmp_path, monkeypatch
 ):
     # Every round is written, however long the last writing took.
@@ -397,10 +423,10 @@ def test_a_scheduler_that_goes_away_leaves_a_checkpoint(
     model = LEARNERS["mlr"]().set_params(checkpoint=path)
     with distributed.Client(scheduler_file=str(where), timeout=2) as client:
         client.wait_for_workers(1)
-        gone = pytest.raises(
-            ConnectionError, match=r"scheduler .* gone.*rounds\.safetensors"
+        lost = pytest.raises(
+            ConnectionError, match=r"scheduler .* lost.*rounds\.safetensors"
         )
-        with AfterRound(4, scheduler.kill), rankspace.use_backend(client), gone:
+        with AfterRound(4, scheduler.kill), rankspace.use_backend(client), lost:
             model.fit(X, y)
     resumed = model.fit(X, y)
     assert resumed.n_iter_ >= 10
@@ -411,7 +437,7 @@ def test_a_scheduler_that_goes_away_leaves_a_checkpoint(
     np.testing.assert_allclose(resumed.components_, expected, rtol=1e-10, atol=1e-12)
 
 
-def test_a_checkpoint_is_of_its_data_and_parameters(data, tmp_path):
+def test_a_checkpoint_belongs_to_its_data_and_parameters(data, tmp_path):
     X, y = data
     path = tmp_path / "rounds.safetensors"
     model = LEARNERS["mlr"]().set_params(checkpoint=path, max_iter=3)
@@ -427,7 +453,7 @@ def test_a_checkpoint_is_of_its_data_and_parameters(data, tmp_path):
         model.fit(X, y)
 
 
-def test_sampled_rounds_go_on_from_a_checkpoint(data, tmp_path):
+def test_sampled_rounds_resume_from_a_checkpoint(data, tmp_path):
     X, y = data
     model = LEARNERS["mlr sampled"]()
     with warnings.catch_warnings():
@@ -455,7 +481,7 @@ def test_factors_are_turned_before_their_mean(rng):
 
 @pytest.fixture
 def forms(data, tmp_path):
-    """The same items as a file, mapped, in a folder of parts, and as a dask.array."""
+    """The same items as a file, memory-mapped, as a folder of shards, and as a dask.array."""
     import dask.array
 
     X, _ = data
@@ -473,7 +499,7 @@ def forms(data, tmp_path):
 
 
 @pytest.mark.parametrize("learner", ["gmml", "mlr", "parca"])
-def test_same_answer_from_files_and_chunks(learner, data, forms, client):
+def test_same_result_from_files_and_chunks(learner, data, forms, client):
     X, y = data
     expected = components(learner, X, y, "serial")
     for form, given in forms.items():
@@ -484,7 +510,7 @@ def test_same_answer_from_files_and_chunks(learner, data, forms, client):
         )
 
 
-def test_parts_must_fit_together(tmp_path):
+def test_files_of_a_folder_must_have_the_same_width(tmp_path):
     with pytest.raises(ValueError, match="it has none"):
         GMML().fit(tmp_path, [0, 1])
     np.save(tmp_path / "a.npy", np.zeros((3, 2)))
@@ -496,7 +522,7 @@ def test_parts_must_fit_together(tmp_path):
 
 
 def test_streamed_mlr_agrees_with_the_one_in_memory(tmp_path, rng):
-    """A mapped corpus above max_memory is never held as a whole; the metric is the same."""
+    """A mapped corpus above max_memory is streamed; the metric is the same."""
     y = np.arange(60_000) % 3
     X = rng.normal(size=(60_000, 6)).astype(np.float32)
     X[:, 0] += 2 * y
@@ -542,7 +568,7 @@ def test_same_lists_and_scores(k, data, client):
         np.testing.assert_array_equal(again.values[measure], values)
 
 
-def test_scores_elsewhere_are_matched_by_name(rng, client):
+def test_scores_from_workers_are_matched_by_name(rng, client):
     X, Q = rng.normal(size=(200, 3)), rng.normal(size=(70, 3))
     names = [f"q{number}" for number in range(70)]
     qrels = {name: {str(number): 1} for number, name in enumerate(reversed(names))}
@@ -554,7 +580,7 @@ def test_scores_elsewhere_are_matched_by_name(rng, client):
     np.testing.assert_array_equal(found.values["mrr"], expected.values["mrr"])
 
 
-def test_scores_elsewhere_need_lists(client):
+def test_scores_from_workers_need_lists(client):
     relevance = Relevance.from_qrels({"p": {"a": 1}}, item_ids=["a", "b"])
     nothing = rankspace.Ranking.from_pairs([], 2, query_ids=[])
     for where in ("serial", client):
@@ -586,7 +612,7 @@ def test_same_score_of_a_model(data, client):
     assert found == model.score(X, y)
 
 
-def test_same_choice_of_tune(rng, client):
+def test_tune_selects_the_same_metric(rng, client):
     X, Q = rng.normal(size=(200, 6)), rng.normal(size=(40, 6))
     near = np.argsort(((Q[:, None, :2] - X[:, :2]) ** 2).sum(axis=2), axis=1)[:, :5]
     relevance = Relevance.from_lists(near, n_items=200)

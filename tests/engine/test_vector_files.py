@@ -1,4 +1,4 @@
-"""Vectors in files of four kinds: the same numbers, names where the file keeps them."""
+"""Vector files: the same vectors from every format, and row ids where the format has them."""
 
 import json
 import sys
@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from rankspace._engine.vector_files import SUFFIXES, read_names
-from rankspace._engine.vectors import VectorBlocks, read_vectors
+from rankspace._engine.vectors import SUFFIXES, VectorBlocks, read_names, read_vectors
 from rankspace.cli.main import main
 from vector_writers import write_table, write_vectors
 
@@ -30,7 +29,7 @@ def test_the_same_vectors_from_every_kind_of_file(tmp_path, rng, kind, dtype):
 
 
 @pytest.mark.parametrize("kind", ["npz", "parquet"])
-def test_names_beside_the_vectors(tmp_path, kind):
+def test_row_ids_beside_the_vectors(tmp_path, kind):
     write_vectors(tmp_path / f"x.{kind}", np.eye(2), ["b", "a"])
     assert read_names(tmp_path / f"x.{kind}") == ["b", "a"]
     write_vectors(tmp_path / f"y.{kind}", np.eye(2))
@@ -52,6 +51,7 @@ def test_a_table_of_numbers_is_a_matrix(tmp_path):
         ("x.npz", {"a": np.eye(2), "b": np.eye(3)}, "must hold one matrix: got a, b"),
         ("x.npz", {"a": np.ones(2)}, "must hold one matrix: got none"),
         ("x.npz", {"a": np.array([[object()]])}, "must be a .npz file of plain arrays"),
+        ("x.npy", b"no", "must be a .npy file"),
         ("x.npz", b"no", "must be a .npz file of plain arrays"),
         (
             "x.safetensors",
@@ -62,12 +62,12 @@ def test_a_table_of_numbers_is_a_matrix(tmp_path):
         (
             "x.parquet",
             {"v": [[1.0], [1.0, 2.0]]},
-            "vectors of one width: got widths 1, 2",
+            "vectors of the same width: got widths 1, 2",
         ),
         (
             "x.parquet",
             {"v": [[1.0], None]},
-            "vectors of one width: got widths 1, missing",
+            "vectors of the same width: got widths 1, missing",
         ),
         (
             "x.parquet",
@@ -84,7 +84,7 @@ def test_a_table_of_numbers_is_a_matrix(tmp_path):
         ),
     ],
 )
-def test_a_sentence_for_what_cannot_be_read(tmp_path, name, content, message):
+def test_files_that_cannot_be_read_raise_one_sentence(tmp_path, name, content, message):
     path = tmp_path / name
     if isinstance(content, bytes):
         path.write_bytes(content)
@@ -99,23 +99,21 @@ def test_a_sentence_for_what_cannot_be_read(tmp_path, name, content, message):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_file_that_is_not_there(tmp_path, kind):
+def test_a_missing_file(tmp_path, kind):
     if kind == "parquet":
         pytest.importorskip("pyarrow")
     with pytest.raises(FileNotFoundError):
         read_vectors(tmp_path / f"none.{kind}")
 
 
-def test_parquet_without_its_reader(tmp_path, monkeypatch):
+def test_parquet_without_pyarrow(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ImportError, match=r"pip install 'rankspace\[parquet\]'"):
         read_vectors(tmp_path / "x.parquet")
 
 
 @pytest.mark.parametrize("kind", ["npz", "parquet"])
-def test_names_in_the_files_are_those_of_the_judgments(
-    tmp_path, rng, kind, capsys, monkeypatch
-):
+def test_row_ids_match_those_of_the_qrels(tmp_path, rng, kind, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     X, Q = rng.normal(size=(40, 3)), rng.normal(size=(12, 3))
     write_vectors(tmp_path / f"X.{kind}", X, [f"d{i}" for i in range(40)])
@@ -147,7 +145,7 @@ def test_names_in_the_files_are_those_of_the_judgments(
         ),
     ],
 )
-def test_wrong_and_repeated_names(
+def test_unknown_and_repeated_row_ids(
     tmp_path, monkeypatch, capsys, verb, qrels, ids, message
 ):
     monkeypatch.chdir(tmp_path)

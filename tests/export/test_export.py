@@ -1,4 +1,4 @@
-"""Metrics where vectors live: each place ranks as our own index does."""
+"""Exports: every target ranks as `Index` does."""
 
 import subprocess
 import sys
@@ -56,24 +56,24 @@ def metric(request):
     return make_metric(request.param)
 
 
-def assert_same_lists(found, metric, Q, X, rtol=1e-4):
-    """The ten items found are those of `Index`, up to ties within single precision."""
+def assert_same_lists(ranked, metric, Q, X, rtol=1e-4):
+    """The ten nearest items are those of `Index`, up to ties within single precision."""
     wanted = Index(X.astype(float), metric).rank(Q.astype(float), K)
-    found = np.asarray(found)
-    assert found.shape == (len(Q), K)
-    assert all(len(set(row)) == K for row in found.tolist())
+    ranked = np.asarray(ranked)
+    assert ranked.shape == (len(Q), K)
+    assert all(len(set(row)) == K for row in ranked.tolist())
     got = np.take_along_axis(
-        metric.distances(Q.astype(float), X.astype(float)), found, axis=1
+        metric.distances(Q.astype(float), X.astype(float)), ranked, axis=1
     )
-    best = wanted.distances.reshape(found.shape)
+    best = wanted.distances.reshape(ranked.shape)
     np.testing.assert_allclose(got, best, rtol=rtol)
-    assert np.mean(found == wanted.items.reshape(found.shape)) > 0.99
+    assert np.mean(ranked == wanted.items.reshape(ranked.shape)) > 0.99
 
 
-def recall(found, metric, Q, X):
+def recall(ranked, metric, Q, X):
     wanted = Index(X, metric).rank(Q, K).items.reshape(-1, K)
     return np.mean(
-        [len(set(a) & set(b)) / K for a, b in zip(found, wanted, strict=True)]
+        [len(set(a) & set(b)) / K for a, b in zip(ranked, wanted, strict=True)]
     )
 
 
@@ -92,17 +92,21 @@ def test_npy_is_written_in_blocks(metric, X, Q, tmp_path, block_size):
         metric, tmp_path / "X.npy", tmp_path / "mapped.npy",
         block_size=block_size, progress=shares.append,
     )  # fmt: skip
-    to_npy(metric, Q, tmp_path / "asked.npy", side="queries", block_size=block_size)
+    to_npy(metric, Q, tmp_path / "queries.npy", side="queries", block_size=block_size)
     mapped = np.load(tmp_path / "mapped.npy", mmap_mode="r")
     assert mapped.dtype == np.float32
     assert mapped.flags.c_contiguous
     np.testing.assert_allclose(mapped, metric.embed_items(X[:50]), rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(
-        np.load(tmp_path / "asked.npy"), metric.embed_queries(Q), rtol=1e-4, atol=1e-4
+        np.load(tmp_path / "queries.npy"), metric.embed_queries(Q), rtol=1e-4, atol=1e-4
     )
     assert len(shares) == -(-50 // block_size)
     assert shares[-1] == 1.0
-    assert {p.name for p in tmp_path.iterdir()} == {"X.npy", "mapped.npy", "asked.npy"}
+    assert {p.name for p in tmp_path.iterdir()} == {
+        "X.npy",
+        "mapped.npy",
+        "queries.npy",
+    }
 
 
 @pytest.mark.parametrize(
@@ -118,36 +122,40 @@ def test_npy_keeps_single_precision(tmp_path, stored, written):
         tmp_path / "out.npy",
         block_size=3,
     )
-    found = np.load(tmp_path / "out.npy")
-    assert found.dtype == written
-    np.testing.assert_array_equal(found, X.astype(float) @ [[1.0], [2.0], [3.0]])
+    mapped = np.load(tmp_path / "out.npy")
+    assert mapped.dtype == written
+    np.testing.assert_array_equal(mapped, X.astype(float) @ [[1.0], [2.0], [3.0]])
 
 
 @pytest.mark.parametrize("offset", [0.0, 100.0])
 @pytest.mark.parametrize("in_file", [True, False])
-def test_frozen_corpus_ranks_alike(metric, X, Q, tmp_path, offset, in_file):
+def test_query_side_search_ranks_as_the_metric(metric, X, Q, tmp_path, offset, in_file):
     X, Q = X + np.float32(offset), Q + np.float32(offset)
-    path = tmp_path / "frozen.npy" if in_file else None
-    items, asked = to_query_side(metric, X, path, block_size=999)
+    path = tmp_path / "items.npy" if in_file else None
+    items, query_metric = to_query_side(metric, X, path, block_size=999)
     np.testing.assert_array_equal(items[:, :24], X)
     assert items.shape[1] == 24 + (not metric.inner_product)
     assert items.dtype == np.float32
-    found = by_inner_product(asked.embed_queries(Q.astype(float)), items.astype(float))
-    assert_same_lists(found, metric, Q, X)
-    asked.save(tmp_path / "queries.safetensors")
+    ranked = by_inner_product(
+        query_metric.embed_queries(Q.astype(float)), items.astype(float)
+    )
+    assert_same_lists(ranked, metric, Q, X)
+    query_metric.save(tmp_path / "queries.safetensors")
     ranking = Index(items, BilinearMetric.load(tmp_path / "queries.safetensors")).rank(
         Q, K
     )
     assert recall(ranking.items.reshape(-1, K), metric, Q, X) > 0.99
 
 
-def test_the_column_of_a_frozen_corpus_is_the_formula(X):
+def test_the_added_column_is_the_formula(X):
     metric = make_metric("linear")
-    items, asked = to_query_side(metric, X[:20].astype(float))
+    items, query_metric = to_query_side(metric, X[:20].astype(float))
     W = metric.matrix
     np.testing.assert_allclose(items[:, -1], [-x @ W @ x for x in X[:20].astype(float)])
     query = X[30].astype(float)
-    np.testing.assert_allclose(asked.embed_queries([query])[0], [*(2 * W @ query), 1.0])
+    np.testing.assert_allclose(
+        query_metric.embed_queries([query])[0], [*(2 * W @ query), 1.0]
+    )
 
 
 # ---------------------------------------------------------------------- FAISS
@@ -187,9 +195,9 @@ def test_approximate_faiss_finds_what_it_promises(
     metric, X, Q, tmp_path, index_kind, with_queries
 ):
     faiss = pytest.importorskip("faiss")
-    asked = Q[50:] if with_queries else None
+    queries = Q[50:] if with_queries else None
     index = to_faiss(
-        metric, X, tmp_path / "index.faiss", index=index_kind, queries=asked
+        metric, X, tmp_path / "index.faiss", index=index_kind, queries=queries
     )
     assert recall(index.search(Q[:50], K)[1], metric, Q[:50], X) >= 0.99
     stored = faiss.read_index(str(tmp_path / "index.faiss"))
@@ -200,9 +208,9 @@ def test_approximate_faiss_finds_what_it_promises(
 def test_faiss_of_few_items(metric, X, index_kind):
     pytest.importorskip("faiss")
     index = to_faiss(metric, X[:3], index=index_kind)
-    found = index.search(X[:2], 3)[1]
+    ranked = index.search(X[:2], 3)[1]
     np.testing.assert_array_equal(
-        found, np.argsort(metric.distances(X[:2], X[:3]), axis=1)
+        ranked, np.argsort(metric.distances(X[:2], X[:3]), axis=1)
     )
 
 
@@ -220,28 +228,28 @@ def test_onnx_maps_as_the_metric_does(metric, X, tmp_path, side):
     session = runtime.InferenceSession(
         tmp_path / "map.onnx", providers=["CPUExecutionProvider"]
     )
-    (found,) = session.run(["mapped"], {"vectors": X})
+    (mapped,) = session.run(["mapped"], {"vectors": X})
     embed = metric.embed_queries if side == "queries" else metric.embed_items
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, embed(X), rtol=1e-4, atol=1e-4)
+    assert mapped.dtype == np.float32
+    np.testing.assert_allclose(mapped, embed(X), rtol=1e-4, atol=1e-4)
     notes = session.get_modelmeta().custom_metadata_map
     assert notes["search"] == (
         "inner product" if metric.inner_product else "Euclidean distance"
     )
 
 
-def test_lists_of_a_query_that_went_through_onnx(metric, X, Q, tmp_path):
+def test_queries_mapped_by_onnx_rank_as_the_metric(metric, X, Q, tmp_path):
     pytest.importorskip("onnx")
     runtime = pytest.importorskip("onnxruntime")
     model = to_onnx(metric).SerializeToString()
     session = runtime.InferenceSession(model, providers=["CPUExecutionProvider"])
-    (asked,) = session.run(None, {"vectors": Q})
+    (queries,) = session.run(None, {"vectors": Q})
     items = metric.embed_items(X)
     if metric.inner_product:
-        found = by_inner_product(asked, items)
+        ranked = by_inner_product(queries, items)
     else:
-        found = Index(items).rank(asked, K).items.reshape(-1, K)
-    assert_same_lists(found, metric, Q, X)
+        ranked = Index(items).rank(queries, K).items.reshape(-1, K)
+    assert_same_lists(ranked, metric, Q, X)
 
 
 # ---------------------------------------------------------------------- PostgreSQL
@@ -249,7 +257,7 @@ def test_lists_of_a_query_that_went_through_onnx(metric, X, Q, tmp_path):
 
 @pytest.fixture(scope="module")
 def server():
-    """A PostgreSQL of our own in a folder of its own, gone at the end."""
+    """A temporary PostgreSQL server."""
     with (
         tempfile.TemporaryDirectory(prefix="pg") as folder,
         pytest.MonkeyPatch.context() as patch,
@@ -283,7 +291,7 @@ def fetch_lists(connection, sql, metric, Q):
     return lists
 
 
-def test_pgvector_ranks_alike(metric, X, Q, connection):
+def test_pgvector_ranks_as_the_metric(metric, X, Q, connection):
     sql = to_pgvector(metric, X, connection, block_size=700)
     assert_same_lists(fetch_lists(connection, sql, metric, Q), metric, Q, X)
     stored = connection.execute(
@@ -313,12 +321,12 @@ def test_pgvector_keeps_names_and_refuses_to_overwrite(X, Q, connection):
     metric = make_metric("linear")
     names = [f"it's \t n\u00b0{i}" for i in range(50)]
     sql = to_pgvector(metric, X[:50], connection, ids=names)
-    found = connection.execute(
+    rows = connection.execute(
         sql, (str(metric.embed_queries(Q)[0].tolist()), 50)
     ).fetchall()
-    assert [row[0] for row in found] == Index(X[:50], metric, ids=names).rank(
-        Q[:1]
-    ).ids(0)
+    assert [row[0] for row in rows] == Index(X[:50], metric, ids=names).rank(Q[:1]).ids(
+        0
+    )
     with pytest.raises(
         ValueError, match=r"table must be new: items exists\. Pass replace=True"
     ):
@@ -367,14 +375,14 @@ def test_tables_that_pgvector_cannot_hold():
     ):
         to_pgvector(wide, [[1.0]], "", index="hnsw")
     for table in ("Items", 'a"b', "a b", "a.b.c", ""):
-        with pytest.raises(ValueError, match="table must be a name of small letters"):
+        with pytest.raises(ValueError, match="table must be lower-case letters"):
             to_pgvector(wide, [[1.0]], "", table=table)
 
 
 # ---------------------------------------------------------------------- Qdrant
 
 
-def test_qdrant_ranks_alike(metric, X, Q):
+def test_qdrant_ranks_as_the_metric(metric, X, Q):
     qdrant = pytest.importorskip("qdrant_client")
     client = qdrant.QdrantClient(":memory:")
     to_qdrant(metric, X, client, collection="docs", ids=[f"d{i}" for i in range(3000)])
@@ -396,13 +404,13 @@ def test_qdrant_refuses_to_overwrite(X):
     assert client.count("items").count == 10
 
 
-# ---------------------------------------------------------------------- refusals
+# ---------------------------------------------------------------------- errors
 
 
 @pytest.mark.parametrize(
     ("export", "package"),
     [
-        (lambda m, X: to_faiss(m, X), "faiss-cpu"),
+        (lambda m, X: to_faiss(m, X), "faiss"),
         (lambda m, X: to_onnx(m), "onnx"),
         (lambda m, X: to_pgvector(m, X, ""), "psycopg"),
     ],
@@ -425,13 +433,13 @@ def test_a_missing_package_names_the_extra(X, monkeypatch, export, package):
         ),
         (
             {"vectors": np.ones(3)},
-            r"vectors must be a matrix of real numbers.*shape \(3,\)",
+            r"vectors must hold a matrix of real numbers.*shape \(3,\)",
         ),
         ({"vectors": np.full((3, 24), np.nan)}, "vectors must hold finite numbers"),
         ({"vectors": np.ones((0, 24))}, "vectors must hold at least one vector"),
         (
             {"metric": "euclidean"},
-            "metric must be a LinearMetric or a BilinearMetric.*got str",
+            "metric must be a LinearMetric, BilinearMetric or AsymmetricMetric.*got str",
         ),
         ({"block_size": 0}, "block_size must be at least 1 row: got 0"),
     ],

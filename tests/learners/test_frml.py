@@ -174,7 +174,7 @@ def test_sparse_queries_and_never_a_dense_matrix(monkeypatch, rng):
     def refuse(*_, **__):
         raise AssertionError("made dense")
 
-    monkeypatch.setattr(embeddings, "choose_way", lambda *_: "drawn")
+    monkeypatch.setattr(embeddings, "choose_strategy", lambda *_: "drawn")
     products = scipy.sparse.csr_array.toarray
 
     def small_only(self, *arguments, **options):

@@ -589,9 +589,9 @@ def test_nearest_needs_the_lists(lists):
     model = LGMML(5, **options).fit(X, grades, qid=qid)
     with pytest.raises(ValueError, match=r"pass qid=\.\.\."):
         model.predict(X)
-    assert model.metric_.sites.shape == (40, 24)
+    assert model.metric_.reference_profiles.shape == (40, 24)
     own = LGMML(5, n_neighbors=1, **options).fit(X, grades, qid=qid).metric_
-    profile = own.sites[7:8]
+    profile = own.reference_profiles[7:8]
     np.testing.assert_array_equal(own.weights_at(profile)[0], own.weights[7])
 
 

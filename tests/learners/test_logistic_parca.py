@@ -13,13 +13,13 @@ from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rankspace import LogisticPARCA, Relevance
+from rankspace.learners.solvers.points import Points
 from rankspace.learners.solvers.smooth.components import MapLoss
 from rankspace.learners.solvers.smooth.logistic import (
     LogisticLoss,
     mean_entropy,
     memberships,
 )
-from rankspace.learners.solvers.warp.factors import Points
 from reference.parca import entropy, log_ratio, slopes
 
 QUICK = {"beta": 0.1, "random_state": 0}

@@ -354,7 +354,6 @@ def test_path_chooses_on_held_out_queries_and_refits(wine):
 
 def test_a_step_of_the_path_has_the_score_of_a_fit_from_scratch(wine):
     X, y = wine
-    relevance = Relevance.from_labels(y)
     model = MLRCV((10, 100), measure="auc", tol=1e-4, random_state=0)
     model.fit(X, y)
     train, held_out = split_queries(len(X), 0.2, check_random_state(0))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from rankspace import Relevance
+from rankspace.learners.solvers.points import Points
 from rankspace.learners.solvers.smooth import pair_ratio
 from rankspace.learners.solvers.smooth.components import (
     FLOOR,
@@ -27,7 +28,6 @@ from rankspace.learners.solvers.smooth.cross_validation import (
 from rankspace.learners.solvers.smooth.lbfgs import Minimum, minimize_lbfgs
 from rankspace.learners.solvers.smooth.minibatch import minimize_adam
 from rankspace.learners.solvers.smooth.pair_ratio import PairRatio
-from rankspace.learners.solvers.warp.factors import Points
 from rankspace.relevance.splits import Split, cross_validation_splits
 from reference.parca import log_ratio, slopes
 

@@ -14,12 +14,12 @@ from rankspace._engine.kernels.warp import (
     list_violators,
     uniform,
 )
-from rankspace._engine.parallel.threads import LazyPool
+from rankspace.learners.solvers.points import Points
 from rankspace.learners.solvers.warp import descent as warp_descent
 from rankspace.learners.solvers.warp import sampling as warp
 from rankspace.learners.solvers.warp.descent import Descent, Options, Progress
 from rankspace.learners.solvers.warp.embeddings import AllItems
-from rankspace.learners.solvers.warp.factors import DenseFactor, Points
+from rankspace.learners.solvers.warp.factors import DenseFactor
 from rankspace.learners.solvers.warp.riemannian import DAMPING, relative_change, retract
 from rankspace.learners.solvers.warp.sampling import (
     nearest_positives,
@@ -136,7 +136,7 @@ def test_kernels_draw_by_that_law(gamma, k):
     sampling = sampling_of(relevance, "reciprocal", gamma, seed=3)
     n = 40_000
     points, one = Points(X, relevance.query_items, 52), np.ones((1, 1))
-    space = AllItems(points, DenseFactor(points, one, one), LazyPool())
+    space = AllItems(points, DenseFactor(points, one, one))
     queries, _, neg, draws = space.draw(sampling, 0, n)
     most, levels = max(1, 50 // gamma), rank_weights("reciprocal", 50)
     counts = np.arange(1, most + 1)
@@ -278,21 +278,21 @@ def problem(seed=0, n=60, d=7, m=3):
     return X, Relevance.from_labels(y), rng.normal(size=(d, m))
 
 
-def descend(X, relevance, F, n_triplets, way=None, monkeypatch=None, **options):
-    """The library's descent; ``way`` forces how points are embedded."""
+def descend(X, relevance, F, n_triplets, strategy=None, monkeypatch=None, **options):
+    """The library's descent; ``strategy`` forces how points are embedded."""
     laws = {k: options.pop(k) for k in ("weights", "gamma") if k in options}
     sampling = sampling_of(
         relevance, **({"weights": "reciprocal", "gamma": 16} | laws), seed=5
     )
     points = Points(X, relevance.query_items, X.shape[0])
     progress = Progress(F.copy(), F.copy(), multiplier=2.0)
-    if way is not None:
-        monkeypatch.setattr(warp_descent, "choose_way", lambda *_: way)
+    if strategy is not None:
+        monkeypatch.setattr(warp_descent, "choose_strategy", lambda *_: strategy)
     tally = Descent(points, sampling, Options(**options)).run(progress, n_triplets)
     return progress, tally
 
 
-@pytest.mark.parametrize("way", ["all", "gram", "drawn"])
+@pytest.mark.parametrize("strategy", ["all", "gram", "drawn"])
 @pytest.mark.parametrize(
     "options",
     [
@@ -305,10 +305,10 @@ def descend(X, relevance, F, n_triplets, way=None, monkeypatch=None, **options):
     ],
     ids=str,
 )
-def test_descent_is_that_of_the_twin(options, way, monkeypatch):
+def test_descent_is_that_of_the_twin(options, strategy, monkeypatch):
     X, relevance, F = problem()
     options = {"gamma": 16} | options
-    progress, tally = descend(X, relevance, F, 320, way, monkeypatch, **options)
+    progress, tally = descend(X, relevance, F, 320, strategy, monkeypatch, **options)
     twin = reference.PlainFRML(X, relevance, F, seed=5, **options)
     expected = twin.run(320)
     np.testing.assert_allclose(progress.F, expected, rtol=1e-6, atol=1e-6)
@@ -333,9 +333,9 @@ def test_sparse_points_descend_as_dense_ones(monkeypatch):
     X, relevance, F = problem()
     X = np.where(np.abs(X) > 0.1, X, 0)
     expected, _ = descend(X, relevance, F, 960, "drawn", monkeypatch)
-    for way in ("drawn", "gram"):
+    for strategy in ("drawn", "gram"):
         found, _ = descend(
-            scipy.sparse.csr_array(X), relevance, F, 960, way, monkeypatch
+            scipy.sparse.csr_array(X), relevance, F, 960, strategy, monkeypatch
         )
         np.testing.assert_allclose(found.F, expected.F, rtol=1e-6, atol=1e-6)
 
@@ -391,33 +391,35 @@ def test_rank_one_samples_of_the_frobenius_norm_are_unbiased():
 
 def test_threads_do_not_change_the_answer(monkeypatch):
     from rankspace._engine.parallel import threads as _threads
-    from rankspace.learners.solvers.warp import embeddings, factors
+    from rankspace.learners.solvers import points
+    from rankspace.learners.solvers.warp import embeddings
 
     X, relevance, F = problem(n=300)
-    monkeypatch.setattr(factors, "BLOCK", 64)
+    monkeypatch.setattr(points, "BLOCK", 64)
     monkeypatch.setattr(embeddings, "MOST_TOGETHER", 5)
     monkeypatch.setattr(_threads, "WORTH_THREADS", 0)
     found = {}
     for n in (1, 3):
         monkeypatch.setattr(_threads, "n_threads", lambda n=n: n)
-        for way in ("all", "gram"):
-            found[n, way] = descend(X, relevance, F, 640, way, monkeypatch, gamma=1)[
-                0
-            ].F
+        for strategy in ("all", "gram"):
+            found[n, strategy] = descend(
+                X, relevance, F, 640, strategy, monkeypatch, gamma=1
+            )[0].F
     np.testing.assert_array_equal(found[1, "all"], found[3, "all"])
     np.testing.assert_array_equal(found[1, "gram"], found[3, "gram"])
 
 
 def test_the_way_is_chosen_by_flops_and_memory():
-    def way(n, d, m=30, draws=1.0, memory=512):
+    def strategy(n, d, m=30, draws=1.0, memory=512):
         points = Points(np.empty((n, d)), np.arange(n), n)
-        return warp_descent.choose_way(points, m, 32, draws, memory)
+        options = Options(batch_size=32, max_memory=memory)
+        return warp_descent.choose_strategy(points, m, draws, options)
 
-    assert way(2000, 1000, draws=500) == "gram"
-    assert way(2000, 1000, draws=500, memory=1) == "all"
-    assert way(200_000, 100, draws=3) == "drawn"
-    assert way(5000, 20, draws=1000) == "all"
-    assert way(300, 1000, m=900, draws=500) == "all"
+    assert strategy(2000, 1000, draws=500) == "gram"
+    assert strategy(2000, 1000, draws=500, memory=1) == "all"
+    assert strategy(200_000, 100, draws=3) == "drawn"
+    assert strategy(5000, 20, draws=1000) == "all"
+    assert strategy(300, 1000, m=900, draws=500) == "all"
 
 
 def test_seeds_and_stretches(monkeypatch):

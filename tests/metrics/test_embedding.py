@@ -1,4 +1,4 @@
-"""Metrics: laws of distances, and files that are whole or refused."""
+"""Embedding metrics: laws of distances, and files that are complete or rejected."""
 
 import json
 import os
@@ -70,7 +70,7 @@ def test_metric_of_a_transformer_has_its_distances(transformer):
     ],
     ids=lambda transformer: type(transformer).__name__,
 )
-def test_a_transformer_that_is_not_affine_is_refused(transformer, rng):
+def test_a_transformer_that_is_not_affine_is_rejected(transformer, rng):
     """Also where it is flat at the origin, far from the data."""
     transformer.fit(rng.normal(size=(200, 3)) * 5 + 100)
     with pytest.raises(ValueError, match="must be an affine map"):
@@ -82,7 +82,7 @@ def test_a_transformer_must_be_fitted():
         LinearMetric.from_transformer(PCA(2))
 
 
-def test_load_of_a_class_refuses_another_kind(tmp_path):
+def test_load_of_a_class_rejects_another_kind(tmp_path):
     METRICS["bilinear"].save(tmp_path / "m")
     assert isinstance(BilinearMetric.load(tmp_path / "m"), BilinearMetric)
     with pytest.raises(
@@ -139,7 +139,7 @@ def saved(tmp_path):
 
 @settings(deadline=None, max_examples=60)
 @given(st.data())
-def test_a_cut_file_is_refused(tmp_path_factory, data):
+def test_a_truncated_file_is_rejected(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("cut") / "metric.safetensors"
     METRICS["linear"].save(path)
     content = path.read_bytes()
@@ -150,10 +150,10 @@ def test_a_cut_file_is_refused(tmp_path_factory, data):
 
 @settings(deadline=None, max_examples=100)
 @given(st.binary(max_size=200))
-def test_any_other_bytes_are_refused(tmp_path_factory, content):
+def test_any_other_bytes_are_rejected(tmp_path_factory, content):
     path = tmp_path_factory.mktemp("foreign") / "metric.safetensors"
     path.write_bytes(content)
-    with pytest.raises(ValueError, match="no metric file"):
+    with pytest.raises(ValueError, match="not a metric file"):
         load_metric(path)
 
 
@@ -161,7 +161,7 @@ def write(path, header, **arrays):
     safetensors.numpy.save_file(arrays, path, header)
 
 
-def test_a_foreign_safetensors_file_is_refused(tmp_path):
+def test_a_foreign_safetensors_file_is_rejected(tmp_path):
     write(tmp_path / "m", None, weight=np.eye(2))
     with pytest.raises(ValueError, match="was not written by rankspace"):
         load_metric(tmp_path / "m")
@@ -172,18 +172,18 @@ def test_a_foreign_safetensors_file_is_refused(tmp_path):
     [
         (
             {"rankspace_format": "2"},
-            "has format 2, and this version of rankspace reads up to 1",
+            "has format version 2, and this rankspace reads up to version 1",
         ),
-        ({"rankspace_format": "x"}, "names no format"),
+        ({"rankspace_format": "x"}, "has no format version"),
         (
             {"kind": "quantum"},
-            "of kind linear or bilinear or asymmetric or local: got 'quantum'",
+            "of kind linear, bilinear, asymmetric, local: got 'quantum'",
         ),
-        ({"kind": "bilinear"}, "lacks the matrix 'item_map'"),
-        ({"parameters": "{"}, "holds no valid metric"),
+        ({"kind": "bilinear"}, "lacks the array 'item_map'"),
+        ({"parameters": "{"}, "does not hold a valid metric"),
     ],
 )
-def test_a_strange_header_is_refused(tmp_path, changes, message):
+def test_a_strange_header_is_rejected(tmp_path, changes, message):
     header = {
         "rankspace_format": "1",
         "kind": "linear",
@@ -199,10 +199,11 @@ def test_a_strange_header_is_refused(tmp_path, changes, message):
     [
         (np.full((2, 2), np.nan), "must be finite"),
         (np.full((2, 2), np.inf), "must be finite"),
-        (np.ones(3), r"must be a non-empty matrix: got shape \(3,\)"),
+        (np.ones(3), r"components must have 2 dimensions: got shape \(3,\)"),
+        (np.ones((0, 3)), r"components must not be empty: got shape \(0, 3\)"),
     ],
 )
-def test_bad_numbers_are_refused(tmp_path, components, message):
+def test_bad_numbers_are_rejected(tmp_path, components, message):
     with pytest.raises(ValueError, match=message):
         LinearMetric(components)
     header = {"rankspace_format": "1", "kind": "linear"}
@@ -216,7 +217,7 @@ def test_a_pickle_is_not_executed(tmp_path):
     path.write_bytes(
         b"cos\nsystem\n(S'touch " + os.fsencode(tmp_path / "ran") + b"'\ntR."
     )
-    with pytest.raises(ValueError, match="no metric file"):
+    with pytest.raises(ValueError, match="not a metric file"):
         load_metric(path)
     assert not (tmp_path / "ran").exists()
 
@@ -246,6 +247,8 @@ def test_a_metric_does_not_change_with_the_array_it_was_made_of():
         metric.components[0, 0] = 7
 
 
-def test_sides_of_a_bilinear_metric_must_meet():
-    with pytest.raises(ValueError, match="same number of rows: got 1 and 2"):
+def test_maps_of_a_bilinear_metric_must_have_as_many_rows():
+    with pytest.raises(ValueError, match=r"same number of rows: got \[1, 2, 1\]"):
         BilinearMetric([[1.0]], [[1.0], [2.0]])
+    with pytest.raises(ValueError, match=r"same number of rows: got \[1, 1, 2\]"):
+        BilinearMetric([[1.0]], [[1.0]], query_offset=[1.0, 2.0])

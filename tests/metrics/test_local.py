@@ -1,4 +1,4 @@
-"""Local metrics: sums over metrics against loops, shortlists, reasons and files."""
+"""Local metrics: sums over metrics against loops, reranking, explanations and files."""
 
 import numpy as np
 import pytest
@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from rankspace import Index, LinearMetric, LocalMetric
 from rankspace.metrics.feature_scaling import FeatureScaling
-from rankspace.metrics.local_distances import KERNELS, list_profile
+from rankspace.metrics.local import KERNELS, list_profile
 
-HEIGHTS = {
+KERNEL_VALUES = {
     "paper": lambda d: d * np.exp(-d),
     "rbf": lambda d: 1 - np.exp(-(d**2) / 2),
     "distance": lambda d: d,
@@ -36,7 +36,7 @@ def test_scores_are_sums_over_metrics(seed, kernel, linear):
     metric, X = anchored(rng, kernel, linear), rng.normal(size=(7, 3))
     expected = [
         -sum(
-            w * HEIGHTS[kernel](np.linalg.norm(L @ (x - p)))
+            w * KERNEL_VALUES[kernel](np.linalg.norm(L @ (x - p)))
             for w, L, p in zip(
                 metric.weights[0], metric.factors, metric.anchors, strict=True
             )
@@ -59,26 +59,30 @@ def test_distances_from_queries_are_sums_over_metrics(seed, kernel):
         rng.normal(size=(6, 3)),
         rng.normal(size=(2, 3)),
     )
-    found = metric.distances(Q, X)
+    distances = metric.distances(Q, X)
     for q, x in np.ndindex(2, 6):
         expected = sum(
-            w * HEIGHTS[kernel](np.linalg.norm(L @ (X[x] - Q[q])))
+            w * KERNEL_VALUES[kernel](np.linalg.norm(L @ (X[x] - Q[q])))
             for w, L in zip(metric.weights[0], metric.factors, strict=True)
         )
-        assert found[q, x] == pytest.approx(expected)
+        assert distances[q, x] == pytest.approx(expected)
     np.testing.assert_allclose(
         metric.distances(X, X), metric.distances(X, X).T, atol=1e-12
     )
     assert (np.diag(metric.distances(X, X)) == 0).all()
 
 
-def test_the_nearest_sites_give_the_weights(rng):
-    sites, weights = rng.normal(size=(9, 3)), rng.uniform(size=(9, 4))
+def test_weights_are_averaged_over_the_nearest_reference_profiles(rng):
+    profiles = rng.normal(size=(9, 3))
+    weights = rng.uniform(size=(9, 4))
     metric = LocalMetric(
-        rng.normal(size=(4, 2, 3)), weights, sites=sites, n_neighbors=3
+        rng.normal(size=(4, 2, 3)),
+        weights,
+        reference_profiles=profiles,
+        n_neighbors=3,
     )
     q = rng.normal(size=3)
-    nearest = np.argsort(np.linalg.norm(sites - q, axis=1))[:3]
+    nearest = np.argsort(np.linalg.norm(profiles - q, axis=1))[:3]
     np.testing.assert_allclose(
         metric.weights_at(q[None])[0], weights[nearest].mean(axis=0)
     )
@@ -89,20 +93,26 @@ def test_the_nearest_sites_give_the_weights(rng):
     )
 
 
-def test_lists_get_the_weights_of_alike_lists(rng):
+def test_lists_get_the_weights_of_similar_lists(rng):
     X, qid = rng.normal(size=(20, 3)), np.repeat([5, 3], 10)
-    sites = np.stack([list_profile(X[:10]), list_profile(X[10:])])
+    profiles = np.stack([list_profile(X[:10]), list_profile(X[10:])])
     weights = rng.uniform(size=(2, 4))
-    parts = {"anchors": rng.normal(size=(4, 3))}
+    anchors = rng.normal(size=(4, 3))
     factors = rng.normal(size=(4, 2, 3))
-    metric = LocalMetric(factors, weights, sites=sites, n_neighbors=1, **parts)
+    metric = LocalMetric(
+        factors,
+        weights,
+        anchors=anchors,
+        reference_profiles=profiles,
+        n_neighbors=1,
+    )
     for half in (0, 1):
-        own = LocalMetric(factors, weights[half], **parts)
+        single = LocalMetric(factors, weights[half], anchors=anchors)
         rows = slice(10 * half, 10 * half + 10)
-        np.testing.assert_allclose(metric.scores(X, qid)[rows], own.scores(X[rows]))
+        np.testing.assert_allclose(metric.scores(X, qid)[rows], single.scores(X[rows]))
 
 
-def test_a_shortlist_of_an_index_is_sorted_anew(rng):
+def test_candidates_of_an_index_are_reranked(rng):
     metric, X, Q = from_queries(rng), rng.normal(size=(50, 3)), rng.normal(size=(4, 3))
     whole = metric.rank(Q, X)
     every = metric.rerank(Q, X, Index(X).rank(Q))
@@ -129,7 +139,7 @@ def test_far_from_the_origin_in_single_precision(rng):
     )
 
 
-def test_reasons():
+def test_explanations_list_the_largest_contributions_first():
     metric = LocalMetric(
         np.ones((2, 1, 2)) * [[[1, 0]], [[0, 1]]], [1.0, 5.0], anchors=np.zeros((2, 2)),
         kernel="distance", linear=[0.0, 0.1],
@@ -140,12 +150,11 @@ def test_reasons():
     assert reasons[0][0].contribution == pytest.approx(-5 + 5 / 3)
     assert reasons[2][0].name == "anchor 0"
     assert reasons[2][0].contribution == pytest.approx(-3 + 1)
-    parts = metric.contributions(X)
-    np.testing.assert_allclose(parts[0], [0, -5, 0, 0.1])
+    np.testing.assert_allclose(metric.contributions(X)[0], [0, -5, 0, 0.1])
 
 
 @pytest.mark.parametrize("kind", ["none", "joined", "rank-gauss"])
-def test_files_hold_the_scaling_too(kind, rng, tmp_path):
+def test_saved_files_hold_the_feature_scaling(kind, rng, tmp_path):
     X = rng.lognormal(size=(40, 3))
     scaling = FeatureScaling.of(X, kind)
     d = scaling.n_scaled
@@ -154,9 +163,9 @@ def test_files_hold_the_scaling_too(kind, rng, tmp_path):
         scaling=scaling, kernel="paper", parameters={"method": "test"},
     )  # fmt: skip
     metric.save(tmp_path / "m.safetensors")
-    found = LocalMetric.load(tmp_path / "m.safetensors")
-    np.testing.assert_array_equal(found.scores(X), metric.scores(X))
-    assert found.parameters == metric.parameters
+    loaded = LocalMetric.load(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(loaded.scores(X), metric.scores(X))
+    assert loaded.parameters == metric.parameters
     with pytest.raises(ValueError, match="must hold a LinearMetric"):
         LinearMetric.load(tmp_path / "m.safetensors")
 
@@ -172,7 +181,7 @@ def test_wrong_shapes(rng):
     with pytest.raises(ValueError, match="factors must have 3 dimensions"):
         LocalMetric(np.eye(3), [1.0])
     with pytest.raises(
-        ValueError, match=r"need as many weights .* got weights \(1, 2\)"
+        ValueError, match=r"need weights of shape \(1, 3\).* got weights \(1, 2\)"
     ):
         LocalMetric(np.ones((3, 2, 4)), [1.0, 1.0])
     with pytest.raises(ValueError, match="X must have 3 features: got 2"):

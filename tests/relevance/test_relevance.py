@@ -448,7 +448,7 @@ def test_qrels_in_another_encoding_name_file_and_line(tmp_path):
     path = tmp_path / "qrels.txt"
     path.write_bytes(b"q1 0 a 1\nq1 0 \xe9 1\n")
     with pytest.raises(
-        ValueError, match=r"qrels\.txt, line 2 is no UTF-8 text \(invalid"
+        ValueError, match=r"qrels\.txt, line 2 is not UTF-8 text \(invalid"
     ):
         Relevance.from_qrels(path)
 

@@ -1,1 +1,1 @@
-"""What every room stands on: kernels, threads, clusters, files. Imports nothing of the house."""
+"""Internals that all subpackages use: kernels, parallel computing, vectors and files."""

@@ -1,4 +1,4 @@
-"""Parameters that are one of a few names."""
+"""Validation of parameters."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from typing import Any
 
 
 def check_choice(value: Any, name: str, choices: Iterable[str]) -> None:
-    """Raise unless a parameter is one of its choices."""
+    """Raise ValueError unless a parameter is one of its valid choices."""
     if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(choices)}: got {value!r}.")

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def require(module: str, *, extra: str) -> Any:
-    """Import a package that is no dependency of the core.
+    """Import an optional dependency, or say how to install it.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ def require(module: str, *, extra: str) -> Any:
     Raises
     ------
     ImportError
-        If it is not installed, with the command that installs it.
+        If the package is not installed; the message has the command that installs it.
 
     Examples
     --------

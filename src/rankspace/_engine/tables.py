@@ -1,4 +1,4 @@
-"""Tables as text, Markdown and CSV."""
+"""Tables as aligned text, Markdown and CSV."""
 
 from __future__ import annotations
 
@@ -10,39 +10,40 @@ Row = Sequence[object]
 
 
 def as_text(header: Sequence[str], rows: Sequence[Row]) -> str:
-    """Columns aligned by spaces: words to the left, numbers to the right."""
-    numeric = [
-        all(isinstance(row[i], int | float) for row in rows) and i > 0
-        for i in range(len(header))
-    ]
-    cells = [list(header), *([_show(cell) for cell in row] for row in rows)]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
-    lines = [
-        "  ".join(
-            cell.rjust(width) if numeric[i] else cell.ljust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in cells
-    ]
-    return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:]])
+    """Columns aligned by spaces: numbers to the right, the first column and words to the left."""
+    columns = []
+    for i, column in enumerate(zip(header, *map(_format_row, rows), strict=True)):
+        width = max(map(len, column))
+        align = str.ljust
+        if i > 0 and all(isinstance(row[i], int | float) for row in rows):
+            align = str.rjust
+        columns.append([align(cell, width) for cell in column])
+    lines = ["  ".join(cells).rstrip() for cells in zip(*columns, strict=True)]
+    rule = "-" * max(map(len, lines))
+    return "\n".join([lines[0], rule, *lines[1:]])
 
 
 def as_markdown(header: Sequence[str], rows: Sequence[Row]) -> str:
     """A Markdown table."""
     rule = ["---"] + ["---:"] * (len(header) - 1)
-    cells = [header, rule, *([_show(cell) for cell in row] for row in rows)]
-    return "\n".join("| " + " | ".join(row) + " |" for row in cells)
+    lines = [header, rule, *map(_format_row, rows)]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 
 
 def as_csv(header: Sequence[str], rows: Sequence[Row]) -> str:
-    """Comma-separated values with every digit kept."""
+    """Comma-separated values with all digits of numbers."""
     stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerows([header, *rows])
+    csv.writer(stream, lineterminator="\n").writerows([header, *rows])
     return stream.getvalue()
 
 
-def _show(cell: object) -> str:
-    if isinstance(cell, float):
-        return f"{cell:.4f}" if abs(cell) < 1000 else f"{cell:.1f}"
-    return str(cell)
+def _format_row(row: Row) -> list[str]:
+    return [_format_cell(cell) for cell in row]
+
+
+def _format_cell(cell: object) -> str:
+    if not isinstance(cell, float):
+        return str(cell)
+    if abs(cell) < 1000:
+        return f"{cell:.4f}"
+    return f"{cell:.1f}"

@@ -1,28 +1,56 @@
-"""Matrices of vectors in files; those of .npy are mapped, not read."""
+"""Everything that X may be: arrays, vector files, folders of shards and dask arrays.
+
+Vector files are .npy (memory-mapped, never read whole), .npz, .parquet and .safetensors.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .text import PathLike
-from .vector_files import SUFFIXES, read_matrix
+from .files import PathLike
+from .optional import require
+from .parallel.backend import scratch_folder
 
+SUFFIXES = (".npy", ".npz", ".parquet", ".safetensors")
+ID_COLUMNS = ("_id", "id", "ids", "item_id", "doc_id", "docid", "query_id", "qid")
 BLOCK = 8192  # rows
 
 
+def as_rows(X: Any) -> Any:
+    """Memory-map ``X`` if it is a path or a dask.array; return any other ``X`` unchanged.
+
+    The .npy files of a folder, in the order of their names, and the chunks of a dask.array are
+    first joined in one file of the scratch folder.
+    """
+    if isinstance(X, str | os.PathLike):
+        path = Path(X)
+        if path.is_dir():
+            return _join_folder(path)
+        if path.suffix != ".npy":
+            raise ValueError(
+                "X must be an array, a .npy file, a folder of .npy files or a dask.array: "
+                f"got {path}."
+            )
+        return _map_npy(path)
+    if hasattr(X, "__dask_graph__") and hasattr(X, "chunks"):
+        return _join_chunks(X)
+    return X
+
+
 def read_vectors(path: PathLike, n_rows: int | None = None) -> Any:
-    """Map or read a file that holds a finite matrix of numbers; half precision is read as single.
+    """Read a vector file and check that it holds a finite matrix.
 
     Parameters
     ----------
     path : path
-        A .npy file, which is mapped, or a .npz, .parquet or .safetensors file. Objects in it are
-        never unpickled.
+        A .npy file, which is memory-mapped, or a .npz, .parquet or .safetensors file. Pickled
+        objects are never loaded. Half precision is read as single.
     n_rows : int, optional
         How many rows it must have.
 
@@ -30,7 +58,7 @@ def read_vectors(path: PathLike, n_rows: int | None = None) -> Any:
     -------
     ndarray
     """
-    vectors = _map(path)
+    vectors = _open_matrix(path)
     if n_rows is not None and len(vectors) != n_rows:
         raise ValueError(
             f"{path} must have one row for each of {n_rows} lines of the texts: got shape "
@@ -38,21 +66,39 @@ def read_vectors(path: PathLike, n_rows: int | None = None) -> Any:
         )
     for start in range(0, len(vectors), BLOCK):
         _check_finite(vectors[start : start + BLOCK], path)
-    return vectors.astype(np.float32) if vectors.dtype == np.float16 else vectors
+    if vectors.dtype == np.float16:
+        return vectors.astype(np.float32)
+    return vectors
+
+
+def is_vector_file(path: PathLike) -> bool:
+    """Whether a path has the suffix of a vector file."""
+    return Path(path).suffix in SUFFIXES
+
+
+def read_names(path: PathLike) -> list[str] | None:
+    """The row ids that a .npz or .parquet file stores beside its vectors, if any."""
+    reader = _READERS.get(Path(path).suffix)
+    if reader is None:
+        return None
+    _, names = reader(path)
+    if names is None:
+        return None
+    return [str(name) for name in names]
 
 
 class VectorBlocks:
-    """Rows of an array or of a file, a block at a time.
+    """Iterate over the rows of an array or a vector file in blocks.
 
-    A .npy file is mapped anew for each block, so that a process never holds more of it than that;
+    A .npy file is mapped anew for each block, so that no more of it than a block stays in memory;
     other files are read as a whole.
 
     Parameters
     ----------
     vectors : path or array-like of shape (n_rows, n_features)
-        A .npy file, or the vectors themselves. Half precision is read as single.
+        A vector file, or the vectors themselves. Half precision is read as single.
     size : int, default=8192
-        Rows of a block.
+        Rows per block.
 
     Examples
     --------
@@ -64,42 +110,39 @@ class VectorBlocks:
     def __init__(self, vectors: Any, size: int = BLOCK) -> None:
         if size < 1:
             raise ValueError(f"block_size must be at least 1 row: got {size}.")
-        self.path = vectors if isinstance(vectors, str | os.PathLike) else None
         self.size = size
-        streamed = self.path is not None and Path(self.path).suffix == ".npy"
-        whole = vectors if self.path is None else None if streamed else _map(self.path)
-        self._vectors = None if whole is None else _matrix(whole)
-        shape = self._open().shape
-        if 0 in shape:
+        self.name = "vectors"
+        self._source: Any = vectors
+        if isinstance(vectors, str | os.PathLike):
+            self.name = str(vectors)
+            if Path(vectors).suffix != ".npy":
+                self._source = _open_matrix(vectors)
+        else:
+            self._source = np.asarray(vectors)
+            _check_matrix(self._source, self.name)
+        matrix = self._open()
+        if 0 in matrix.shape:
             raise ValueError(
-                f"{self.name} must hold at least one vector: got shape {shape}."
+                f"{self.name} must hold at least one vector: got shape {matrix.shape}."
             )
-        self.n_rows, self.n_features = shape
-
-    @property
-    def name(self) -> str:
-        """What errors call it."""
-        return "vectors" if self.path is None else str(self.path)
-
-    @property
-    def dtype(self) -> Any:
-        """The floats that rows are read as."""
-        stored = self._open().dtype
-        return np.dtype(
-            np.float32 if stored in (np.float16, np.float32) else np.float64
-        )
+        self.n_rows, self.n_features = matrix.shape
+        self.dtype: Any = np.dtype(np.float64)
+        if matrix.dtype in (np.float16, np.float32):
+            self.dtype = np.dtype(np.float32)
 
     def __iter__(self) -> Iterator[np.ndarray]:
         for start in range(0, self.n_rows, self.size):
             yield self._read(slice(start, start + self.size))
 
     def sample(self, n: int, seed: int = 0) -> np.ndarray:
-        """At most ``n`` rows drawn at random, in their order."""
+        """A random sample of at most ``n`` rows, in their order."""
         chosen = np.random.default_rng(seed).permutation(self.n_rows)[:n]
         return self._read(np.sort(chosen))
 
     def _open(self) -> np.ndarray:
-        return _map(self.path) if self._vectors is None else self._vectors  # type: ignore[arg-type]
+        if isinstance(self._source, np.ndarray):
+            return self._source
+        return _open_matrix(self._source)
 
     def _read(self, rows: Any) -> np.ndarray:
         block = np.array(self._open()[rows], dtype=self.dtype, order="C")
@@ -107,14 +150,15 @@ class VectorBlocks:
         return block
 
 
-def _matrix(values: Any) -> np.ndarray:
-    matrix = np.asarray(values)
-    if matrix.ndim != 2 or matrix.dtype.kind not in "fiu":
+# ---------------------------------------------------------------------- one matrix
+
+
+def _check_matrix(array: np.ndarray, name: Any) -> None:
+    if array.ndim != 2 or array.dtype.kind not in "fiu":
         raise ValueError(
-            "vectors must be a matrix of real numbers, a row a vector: got "
-            f"{matrix.dtype} of shape {matrix.shape}."
+            f"{name} must hold a matrix of real numbers with one vector per row: got "
+            f"{array.dtype} of shape {array.shape}."
         )
-    return matrix
 
 
 def _check_finite(block: np.ndarray, name: Any) -> None:
@@ -122,30 +166,215 @@ def _check_finite(block: np.ndarray, name: Any) -> None:
         raise ValueError(f"{name} must hold finite numbers: got NaN or infinity.")
 
 
-def _map(path: PathLike) -> np.ndarray:
-    """The matrix of a file, mapped if it is a .npy."""
-    kind = Path(path).suffix
-    if kind not in SUFFIXES:
+def _open_matrix(path: PathLike) -> np.ndarray:
+    """The matrix of a vector file, memory-mapped if it is a .npy."""
+    suffix = Path(path).suffix
+    if suffix not in SUFFIXES:
         raise ValueError(
             f"vectors must be in a file of {', '.join(SUFFIXES)}: got {path}."
         )
-    vectors = _map_npy(path) if kind == ".npy" else read_matrix(path)
-    if not isinstance(vectors, np.ndarray) or vectors.dtype.kind not in "fiu":
-        raise ValueError(
-            f"{path} must hold real numbers: got {getattr(vectors, 'dtype', 'none')}."
-        )
-    if vectors.ndim != 2:
-        raise ValueError(
-            f"{path} must hold a matrix, a row a vector: got shape {vectors.shape}."
-        )
+    if suffix == ".npy":
+        vectors = _map_npy(path)
+    else:
+        vectors, _ = _READERS[suffix](path)
+    _check_matrix(vectors, path)
     return vectors
 
 
-def _map_npy(path: PathLike) -> Any:
+# ---------------------------------------------------------------------- file formats
+
+
+def _map_npy(path: PathLike) -> np.ndarray:
     try:
-        return np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError) as error:
+        return np.lib.format.open_memmap(path, mode="r")
+    except ValueError as error:
         raise ValueError(
-            f"{path} must be a .npy file with a matrix of numbers, and is none or is cut short. "
-            "Write it with numpy.save."
+            f"{path} must be a .npy file with a matrix of numbers: it is not one, or it is cut "
+            "short. Write it with numpy.save."
         ) from error
+
+
+def _read_npz(path: PathLike) -> tuple[Any, Any]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = dict(file)
+    except FileNotFoundError:
+        raise
+    except (ValueError, OSError, EOFError) as error:
+        raise ValueError(
+            f"{path} must be a .npz file of plain arrays: {error}."
+        ) from error
+    name = _first_id_column(arrays)
+    return _only_matrix(path, arrays), arrays.get(name)
+
+
+def _read_safetensors(path: PathLike) -> tuple[Any, None]:
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    if not Path(path).is_file():
+        raise FileNotFoundError(2, "No such file or directory", str(path))
+    try:
+        arrays = load_file(path)
+    except SafetensorError as error:
+        raise ValueError(f"{path} must be a safetensors file: {error}.") from error
+    return _only_matrix(path, arrays), None
+
+
+def _read_parquet(path: PathLike) -> tuple[Any, Any]:
+    """The vectors are a column of lists, or all columns of numbers."""
+    pa = require("pyarrow", extra="parquet")
+    pq = require("pyarrow.parquet", extra="parquet")
+    try:
+        table = pq.read_table(path)
+    except pa.ArrowInvalid as error:
+        raise ValueError(f"{path} must be a parquet file: {error}.") from error
+    id_column = _first_id_column(table.column_names)
+    names = None
+    if id_column:
+        names = table[id_column].to_pylist()
+    lists = [field.name for field in table.schema if _is_list(field.type)]
+    if lists:
+        column = _only(path, lists, "column of vectors")
+        return _stack_lists(path, table[column]), names
+    columns = [
+        table[field.name].to_numpy()
+        for field in table.schema
+        if field.name != id_column and _is_number(field.type)
+    ]
+    if not columns:
+        return np.zeros(0), names
+    return np.column_stack(columns), names
+
+
+_READERS: dict[str, Callable[[PathLike], tuple[Any, Any]]] = {
+    ".npz": _read_npz,
+    ".parquet": _read_parquet,
+    ".safetensors": _read_safetensors,
+}
+
+
+def _first_id_column(columns: Iterable[str]) -> str:
+    """The column that holds row ids, or an empty string."""
+    return next((name for name in ID_COLUMNS if name in columns), "")
+
+
+def _only_matrix(path: PathLike, arrays: dict[str, np.ndarray]) -> np.ndarray:
+    matrices = [name for name, array in arrays.items() if array.ndim == 2]
+    return arrays[_only(path, matrices, "matrix")]
+
+
+def _only(path: PathLike, names: list[str], kind: str) -> str:
+    if len(names) != 1:
+        raise ValueError(
+            f"{path} must hold one {kind}: got {', '.join(names) or 'none'}. Write one to a file "
+            "of its own."
+        )
+    return names[0]
+
+
+def _is_list(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(
+        types.is_list(kind)
+        or types.is_large_list(kind)
+        or types.is_fixed_size_list(kind)
+    )
+
+
+def _is_number(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_floating(kind) or types.is_integer(kind))
+
+
+def _stack_lists(path: PathLike, column: Any) -> np.ndarray:
+    import pyarrow.compute as pc
+
+    widths = pc.unique(pc.list_value_length(column)).to_pylist()
+    if len(widths) != 1 or widths[0] is None:
+        shown = ", ".join(map(str, widths[:5])).replace("None", "missing")
+        raise ValueError(
+            f"{path} must hold vectors of the same width: got widths {shown}."
+        )
+    values = pc.list_flatten(column).to_numpy()
+    return np.asarray(values).reshape(len(column), widths[0])
+
+
+# ---------------------------------------------------------------------- shards and chunks
+
+
+def _join_folder(folder: Path) -> np.ndarray:
+    files = sorted(folder.glob("*.npy"))
+    if not files:
+        raise ValueError(
+            f"{folder} must hold .npy files, each with some of the rows: it has none."
+        )
+    shards = [_map_npy(path) for path in files]
+    first = shards[0]
+    if len(shards) == 1:
+        return first
+    for path, shard in zip(files, shards, strict=True):
+        if not _fits(shard, first):
+            raise ValueError(
+                f"files of {folder} must be matrices of the same width and type: "
+                f"{files[0].name} has {first.shape} of {first.dtype}, "
+                f"{path.name} {shard.shape} of {shard.dtype}."
+            )
+    shape = (sum(map(len, shards)), first.shape[1])
+    return _join_blocks(_fingerprint(files), _row_blocks(shards), shape, first.dtype)
+
+
+def _fits(shard: np.ndarray, first: np.ndarray) -> bool:
+    """Whether a shard is a matrix of the same width and type as the first one."""
+    return (
+        shard.ndim == 2
+        and shard.shape[1:] == first.shape[1:]
+        and shard.dtype == first.dtype
+    )
+
+
+def _fingerprint(files: Sequence[Path]) -> str:
+    """A hash that changes with the names, sizes and times of files."""
+    stats = [(path, path.stat()) for path in files]
+    facts = [
+        (str(path.resolve()), stat.st_size, stat.st_mtime_ns) for path, stat in stats
+    ]
+    return hashlib.blake2b(repr(facts).encode(), digest_size=12).hexdigest()
+
+
+def _row_blocks(shards: Sequence[np.ndarray]) -> Iterator[np.ndarray]:
+    for shard in shards:
+        for start in range(0, len(shard), BLOCK):
+            yield shard[start : start + BLOCK]
+
+
+def _join_chunks(X: Any) -> np.ndarray:
+    if X.ndim != 2 or any(np.isnan(size) for size in X.shape):
+        raise ValueError(
+            f"X must be a matrix of known shape: got a dask.array of shape {X.shape}. Call "
+            "compute_chunk_sizes() first."
+        )
+    X = X.rechunk({1: -1})
+    rows = (np.asarray(X.blocks[i, 0].compute()) for i in range(X.numblocks[0]))
+    return _join_blocks(f"chunks-{X.name}", rows, X.shape, X.dtype)
+
+
+def _join_blocks(
+    name: str, blocks: Iterable[np.ndarray], shape: Any, dtype: Any
+) -> np.ndarray:
+    """Write blocks of rows to one .npy file, unless it exists, and memory-map it."""
+    path = scratch_folder() / f"{name}.npy"
+    if not path.exists():
+        # Renamed at the end: nobody maps a file that is half written.
+        unfinished = path.with_suffix(".part")
+        joined = np.lib.format.open_memmap(unfinished, "w+", dtype, shape)
+        start = 0
+        for block in blocks:
+            joined[start : start + len(block)] = block
+            start += len(block)
+        joined.flush()
+        del joined
+        unfinished.rename(path)
+    return _map_npy(path)

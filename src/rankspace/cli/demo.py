@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .._engine.text import PathLike
+from .._engine.files import PathLike
 from ..datasets import Dataset, load_scifact_sample
 from ..display.page.report import write_report
 from ..evaluation.measures import Comparison, compare, evaluate

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from .._engine.optional import require
 from .options import add_verb, as_json, check_output
 from .progress import Progress
 
@@ -118,13 +119,14 @@ def _npy(metric: Any, options: argparse.Namespace, progress: Any) -> str:
     return _measure(metric)
 
 
-def _frozen(metric: Any, options: argparse.Namespace, progress: Any) -> str:
+def _query_side(metric: Any, options: argparse.Namespace, progress: Any) -> str:
     from ..export import to_query_side
 
     vectors, _ = _items(options)
-    asked = Path(options.place).with_suffix(".queries.safetensors")
-    to_query_side(metric, vectors, options.place, progress=progress).metric.save(asked)
-    return f"inner product with queries mapped by {asked}"
+    exported = to_query_side(metric, vectors, options.place, progress=progress)
+    query_metric = Path(options.place).with_suffix(".queries.safetensors")
+    exported.metric.save(query_metric)
+    return f"inner product with queries mapped by {query_metric}"
 
 
 def _onnx(metric: Any, options: argparse.Namespace, progress: Any) -> str:
@@ -136,7 +138,6 @@ def _onnx(metric: Any, options: argparse.Namespace, progress: Any) -> str:
 
 def _pgvector(metric: Any, options: argparse.Namespace, progress: Any) -> str:
     from ..export import to_pgvector, to_sql
-    from ..export._checks import need
 
     vectors, ids = _items(options)
     words: dict[str, Any] = {"table": options.table, "index": options.index, "ids": ids}
@@ -145,17 +146,16 @@ def _pgvector(metric: Any, options: argparse.Namespace, progress: Any) -> str:
         return to_sql(metric, vectors, options.place, **words)
     try:
         return to_pgvector(metric, vectors, options.url, **words)
-    except need("psycopg", "psycopg[binary]").Error as error:
+    except require("psycopg", extra="export").Error as error:
         raise ValueError(f"PostgreSQL says: {error}") from error
 
 
 def _qdrant(metric: Any, options: argparse.Namespace, progress: Any) -> str:
     from ..export import to_qdrant
-    from ..export._checks import need
 
     vectors, ids = _items(options)
     where = {"url": options.url} if options.place is None else {"path": options.place}
-    qdrant = need("qdrant_client", "qdrant-client")
+    qdrant = require("qdrant_client", extra="export")
     from qdrant_client.http.exceptions import ApiException
 
     try:
@@ -191,5 +191,5 @@ TARGETS: dict[str, Callable[[Any, argparse.Namespace, Any], str]] = {
     "pgvector": _pgvector,
     "qdrant": _qdrant,
     "npy": _npy,
-    "frozen": _frozen,
+    "query-side": _query_side,
 }

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from .._engine.vector_files import is_vector_file, read_names
+from .._engine.vectors import is_vector_file, read_names
 from .cluster import on_cluster
 from .progress import Progress
 
@@ -199,7 +199,7 @@ def _names(path: str | None, size: int, vectors: str) -> list[str]:
 
 
 def _lines(path: str) -> list[str]:
-    from .._engine.text import read_lines
+    from .._engine.files import read_lines
 
     return [text for _, text in read_lines(path)]
 

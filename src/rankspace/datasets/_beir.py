@@ -8,9 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .._engine.text import PathLike, malformed, read_lines
-from .._engine.vector_files import SUFFIXES
-from .._engine.vectors import read_vectors
+from .._engine.files import PathLike, malformed, read_lines
+from .._engine.vectors import SUFFIXES, read_vectors
 from ..relevance.qrels import Judgment, read_qrels
 from ..relevance.relevance import Relevance
 from ._dataset import Dataset

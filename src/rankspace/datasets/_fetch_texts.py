@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse
 
-from .._engine.text import malformed, read_lines
+from .._engine.files import malformed, read_lines
 from ..relevance.relevance import Relevance
 from ._checks import check_equal, class_counts
 from ._dataset import Dataset, consecutive

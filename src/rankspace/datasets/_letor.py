@@ -6,16 +6,14 @@ import gzip
 import mmap
 import re
 import zlib
-from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._engine.parallel.threads import n_threads
-from .._engine.text import PathLike, cut_short, malformed, open_bytes
+from .._engine.files import PathLike, cut_short, malformed, open_bytes
+from .._engine.parallel.threads import n_threads, ordered_map
 from ..relevance.relevance import Relevance
 from ._dataset import Dataset
 
@@ -131,7 +129,8 @@ def read_rows(
     if n_jobs < 1:
         raise ValueError(f"n_jobs must be at least 1: got {n_jobs}.")
     parser = _Parser(path, n_features, dtype, comments, with_qid)
-    blocks = list(_in_order(parser, _read_blocks(path), n_jobs))
+    texts = _read_blocks(path)
+    blocks = list(ordered_map(parser, texts, n_jobs, max_in_flight=n_jobs + 2))
     if not any(block.qid.size for block in blocks):
         raise ValueError(f"{path} must have at least one line: got an empty file.")
     return _join(blocks, parser.width, dtype)
@@ -164,22 +163,6 @@ def _next_text(path: PathLike, stream: Any, line: int, rest: bytes) -> bytes:
         n_whole = sum(part.count(b"\n") for part in parts)
         raise cut_short(path, line - 1 + n_whole, error) from error
     return b"".join(parts)
-
-
-def _in_order(parser: _Parser, blocks: Iterator[_Block], n_jobs: int) -> Iterator[Rows]:
-    """Parse blocks in threads, a few ahead of the one that is asked for."""
-    waiting: deque[Future[Rows]] = deque()
-    with ThreadPoolExecutor(n_jobs) as pool:
-        try:
-            for block in blocks:
-                waiting.append(pool.submit(parser, block))
-                if len(waiting) > n_jobs + 1:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()
 
 
 class _Parser:

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from .._engine.files import replacing
-from .._engine.text import PathLike, malformed, read_lines
+from .._engine.files import PathLike, malformed, read_lines, replacing
 from ..search.ranking import Ranking
 
 

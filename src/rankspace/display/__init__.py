@@ -1,4 +1,4 @@
-"""Pictures of spaces and metrics, and the HTML page."""
+"""Plots of metrics, spaces and queries, and the HTML report page."""
 
 from .features import PixelClustersDisplay, TopicsDisplay
 from .page.report import write_report

@@ -1,4 +1,4 @@
-"""Pictures of the clusters of features that Logistic PARCA finds."""
+"""Plots of the feature clusters of `LogisticPARCA`: topics of words, regions of pixels."""
 
 from __future__ import annotations
 
@@ -7,23 +7,24 @@ from typing import Any, Self
 
 import numpy as np
 
+from .._engine.optional import require
 from .figures import axes, figure
 
 
 class TopicsDisplay:
-    """Topics as ranked lists of words, a column each.
+    """Topics as columns of words, most important first.
 
     Parameters
     ----------
     topics : sequence of sequence of str
         Words of each topic, the most important first.
     sizes : sequence of int, optional
-        How many features each topic has in all, for the heads of the columns.
+        Number of features of each topic, for the column heads.
 
     Attributes
     ----------
     ax_, figure_
-        Where it was drawn.
+        Matplotlib axes and figure of the plot.
 
     Examples
     --------
@@ -43,18 +44,18 @@ class TopicsDisplay:
     def from_estimator(
         cls, estimator: Any, feature_names: Any = None, n: int = 10, *, ax: Any = None
     ) -> Self:
-        """Draw the topics of a fitted `LogisticPARCA`.
+        """Plot the topics of a fitted `LogisticPARCA`.
 
         Parameters
         ----------
         estimator : LogisticPARCA
-            A fitted one.
+            A fitted estimator.
         feature_names : array-like of shape (n_features,), optional
-            The words; by default those of the dataframe it was fitted on, or their numbers.
+            The words; by default the columns of the dataframe it was fitted on, or numbers.
         n : int, default=10
-            Words of a topic at most.
+            Maximum number of words per topic.
         ax : matplotlib axes, optional
-            Where to; new ones by default.
+            Axes to draw on; new ones by default.
 
         Returns
         -------
@@ -66,12 +67,12 @@ class TopicsDisplay:
         return cls(estimator.topics(feature_names, n), sizes=sizes).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> Self:
-        """Draw.
+        """Draw the plot.
 
         Parameters
         ----------
         ax : matplotlib axes, optional
-            Where to; new ones by default.
+            Axes to draw on; new ones by default.
 
         Returns
         -------
@@ -79,43 +80,38 @@ class TopicsDisplay:
         """
         longest = max((len(topic) for topic in self.topics), default=0)
         if ax is None:
-            ax = figure(size=(1.4 * len(self.topics) + 0.5, 0.25 * longest + 0.6)).axes[
-                0
-            ]
-        self.ax_, self.figure_ = ax, ax.figure
+            size = (1.4 * len(self.topics) + 0.5, 0.25 * longest + 0.6)
+            ax = figure(size=size).axes[0]
+        self.ax_ = ax
+        self.figure_ = ax.figure
         for column, topic in enumerate(self.topics):
-            size = "" if self.sizes is None else f" ({self.sizes[column]})"
-            ax.text(
-                column,
-                0,
-                f"topic {column + 1}{size}",
-                weight="bold",
-                size=9,
-                va="center",
-            )
-            for place, word in enumerate(topic, start=1):
-                ax.text(column, -place, word, size=9, va="center")
+            head = f"topic {column + 1}"
+            if self.sizes is not None:
+                head += f" ({self.sizes[column]})"
+            ax.text(column, 0, head, weight="bold", size=9, va="center")
+            for row, word in enumerate(topic, start=1):
+                ax.text(column, -row, word, size=9, va="center")
         ax.set(xlim=(-0.1, len(self.topics)), ylim=(-longest - 0.5, 0.5))
         ax.axis("off")
         return self
 
 
 class PixelClustersDisplay:
-    """Which component each pixel belongs to, as an image, paler where shares are nearly equal.
+    """Image of the component of each pixel, paler where its memberships are nearly equal.
 
     Parameters
     ----------
     membership : array-like of shape (n_components, n_pixels)
-        Share of each component in each pixel.
+        Membership of each pixel in each component.
     shape : tuple of int
         Height and width of the images.
     weights : array-like of shape (n_pixels,), optional
-        How much each pixel counts, from 0; pixels of no weight are left white.
+        Non-negative weight of each pixel; pixels of weight 0 are left white.
 
     Attributes
     ----------
     ax_, figure_
-        Where it was drawn.
+        Matplotlib axes and figure of the plot.
 
     Examples
     --------
@@ -131,9 +127,9 @@ class PixelClustersDisplay:
         self.membership = np.asarray(membership, dtype=float)
         self.shape = tuple(shape)
         n = self.membership.shape[1]
-        self.weights = (
-            np.ones(n) if weights is None else np.asarray(weights, dtype=float)
-        )
+        if weights is None:
+            weights = np.ones(n)
+        self.weights = np.asarray(weights, dtype=float)
         if self.shape[0] * self.shape[1] != n:
             raise ValueError(f"shape must have {n} pixels: got {self.shape}.")
 
@@ -141,16 +137,16 @@ class PixelClustersDisplay:
     def from_estimator(
         cls, estimator: Any, shape: tuple[int, int], *, ax: Any = None
     ) -> Self:
-        """Draw the clusters of a `LogisticPARCA` that was fitted on images.
+        """Plot the pixel clusters of a `LogisticPARCA` that was fitted on images.
 
         Parameters
         ----------
         estimator : LogisticPARCA
-            A fitted one.
+            A fitted estimator.
         shape : tuple of int
             Height and width of the images.
         ax : matplotlib axes, optional
-            Where to; new ones by default.
+            Axes to draw on; new ones by default.
 
         Returns
         -------
@@ -160,12 +156,12 @@ class PixelClustersDisplay:
         return cls(estimator.membership_, shape, weights=weights).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> Self:
-        """Draw.
+        """Draw the plot.
 
         Parameters
         ----------
         ax : matplotlib axes, optional
-            Where to; new ones by default.
+            Axes to draw on; new ones by default.
 
         Returns
         -------
@@ -173,18 +169,17 @@ class PixelClustersDisplay:
         """
         self.ax_ = axes(ax)
         self.figure_ = self.ax_.figure
-        import matplotlib
-
+        colormaps = require("matplotlib", extra="plot").colormaps
         k = len(self.membership)
-        table = matplotlib.colormaps["tab10" if k <= 10 else "tab20"]
+        table = colormaps["tab10" if k <= 10 else "tab20"]
         colours = np.array(table(np.argmax(self.membership, axis=0) % 20))
-        sharpness = (
-            (k * self.membership.max(axis=0) - 1) / max(k - 1, 1) if k > 1 else 1.0
-        )
-        heaviest = self.weights.max() or 1.0
-        colours[:, 3] = (0.3 + 0.7 * sharpness) * np.minimum(
-            self.weights / heaviest * 3, 1
-        )
+        # From 0 for equal memberships to 1 for a single one.
+        sharpness = 1.0
+        if k > 1:
+            sharpness = (k * self.membership.max(axis=0) - 1) / (k - 1)
+        relative_weights = self.weights / (self.weights.max() or 1.0)
+        opacity = np.minimum(relative_weights * 3, 1)
+        colours[:, 3] = (0.3 + 0.7 * sharpness) * opacity
         self.ax_.imshow(colours.reshape(*self.shape, 4), interpolation="nearest")
         self.ax_.set(xticks=[], yticks=[], title=f"{k} clusters of pixels")
         return self

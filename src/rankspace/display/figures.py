@@ -1,10 +1,14 @@
-"""Figures and axes to draw on; needs the extra ``plot``."""
+"""What all pictures share: colours and markers of classes, matplotlib figures and axes."""
 
 from __future__ import annotations
 
 from typing import Any
 
-# Told apart by people of any colour vision, and by their shapes too: ten by ten pairs.
+import numpy as np
+
+from .._engine.optional import require
+
+# Colours that people of any colour vision can distinguish; with the markers, 100 pairs.
 COLOURS = (
     "#0072b2",
     "#d55e00",
@@ -22,21 +26,51 @@ BETTER, WORSE = COLOURS[:2]
 
 
 def figure(n: int = 1, size: tuple[float, float] = (5.0, 3.5)) -> Any:
-    """A figure with some axes in a row."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(
-            "pictures need matplotlib: install it with pip install 'rankspace[plot]'."
-        ) from error
+    """A new matplotlib figure with ``n`` axes in a row."""
+    plt = require("matplotlib.pyplot", extra="plot")
     return plt.subplots(1, n, figsize=size, layout="constrained", squeeze=False)[0]
 
 
+def axes(ax: Any) -> Any:
+    """The given axes, or those of a new figure."""
+    if ax is None:
+        return figure().axes[0]
+    return ax
+
+
 def class_look(code: int) -> tuple[int, int]:
-    """Numbers of the colour and the shape of a class; the first hundred pairs all differ."""
+    """Colour and marker numbers of a class; the first hundred pairs all differ."""
     return code % len(COLOURS), (code + code // len(COLOURS)) % len(SHAPES)
 
 
-def axes(ax: Any) -> Any:
-    """The axes given, or those of a new figure."""
-    return figure().axes[0] if ax is None else ax
+def project_to_plane(points: np.ndarray) -> np.ndarray:
+    """Project points to their first two principal components, if they have more."""
+    if points.shape[1] == 2:
+        return points
+    centred = points - points.mean(axis=0)
+    if points.shape[1] == 1:
+        return np.hstack((centred, np.zeros_like(centred)))
+    return centred @ np.linalg.svd(centred, full_matrices=False)[2][:2].T
+
+
+def draw_points(ax: Any, points: Any, labels: Any) -> None:
+    """Scatter plot of points in the plane, marked by class, with equal scales."""
+    points = np.asarray(points, dtype=float)
+    labels = np.asarray(labels)
+    for code, label in enumerate(np.unique(labels)):
+        colour, shape = class_look(code)
+        marker = SHAPES[shape]
+        ax.plot(
+            *points[labels == label].T,
+            marker,
+            markersize=3.5,
+            label=str(label),
+            color=COLOURS[colour],
+            # Only these two markers are drawn by their edges.
+            markeredgewidth=1.5 if marker in "_|" else 0.0,
+        )
+    half = np.ptp(points, axis=0).max() / 2 or 1.0
+    middle = (points.min(axis=0) + points.max(axis=0)) / 2
+    ax.set(xticks=[], yticks=[], aspect="equal")
+    ax.set(xlim=(middle[0] - 1.1 * half, middle[0] + 1.1 * half))
+    ax.set(ylim=(middle[1] - 1.1 * half, middle[1] + 1.1 * half))

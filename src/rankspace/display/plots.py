@@ -1,4 +1,4 @@
-"""Pictures of metrics and of how they were learned; needs the extra ``plot``."""
+"""Plots of convergence and of the spectrum of a metric; they need the extra ``plot``."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 
 from ..metrics.embedding import LinearMetric
 from .features import PixelClustersDisplay, TopicsDisplay
-from .figures import COLOURS, axes, figure
-from .spaces import GainsDisplay, LearningCurveDisplay, SpaceDisplay, draw_points
+from .figures import COLOURS, axes, draw_points, figure
+from .spaces import GainsDisplay, LearningCurveDisplay, SpaceDisplay
 
 __all__ = [
     "ConvergenceDisplay",
@@ -27,19 +27,19 @@ __all__ = [
 
 
 class ConvergenceDisplay:
-    """The two bounds on the optimum of MLR as they close in on each other.
+    """Convergence plot of MLR: upper and lower bound on the optimum, round by round.
 
     Parameters
     ----------
     history : list of dict
         The attribute ``history_`` of a fitted `MLR`, `RobustMLR` or `SVMMAP`.
     name : str, optional
-        What to call it in the legend.
+        Title of the plot.
 
     Attributes
     ----------
     ax_, figure_
-        Where it was drawn.
+        Matplotlib axes and figure of the plot.
 
     Examples
     --------
@@ -60,14 +60,14 @@ class ConvergenceDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
-        """Draw a fitted estimator's history.
+        """Plot the history of a fitted estimator.
 
         Parameters
         ----------
         estimator : MLR, RobustMLR or SVMMAP
-            A fitted one.
+            A fitted estimator.
         ax : matplotlib axes, optional
-            Where to; new ones by default.
+            Axes to draw on; new ones by default.
 
         Returns
         -------
@@ -77,18 +77,18 @@ class ConvergenceDisplay:
         row = history[0] if history else None
         if not isinstance(row, dict) or not np.isfinite(row.get("upper", np.nan)):
             raise ValueError(
-                "estimator must have a history_ of bounds, as a fitted MLR without batch_size has "
-                f"(of an MLRCV its model_): got {estimator!r}."
+                "estimator must have a history_ of bounds, like an MLR fitted without batch_size "
+                f"(for an MLRCV pass its model_): got {estimator!r}."
             )
         return cls(history, name=type(estimator).__name__).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> Self:
-        """Draw.
+        """Draw the plot.
 
         Parameters
         ----------
         ax : matplotlib axes, optional
-            Where to; new ones by default.
+            Axes to draw on; new ones by default.
 
         Returns
         -------
@@ -97,9 +97,8 @@ class ConvergenceDisplay:
         self.ax_ = axes(ax)
         self.figure_ = self.ax_.figure
         rounds = np.arange(1, len(self.history) + 1)
-        upper, lower = (
-            np.array([row[key] for row in self.history]) for key in ("upper", "lower")
-        )
+        upper = np.array([row["upper"] for row in self.history])
+        lower = np.array([row["lower"] for row in self.history])
         self.ax_.step(rounds, upper, where="post", label="best objective so far")
         self.ax_.step(rounds, lower, where="post", label="lower bound")
         self.ax_.fill_between(rounds, lower, upper, step="post", alpha=0.15)
@@ -109,21 +108,21 @@ class ConvergenceDisplay:
 
 
 class SpectrumDisplay:
-    """How much of a metric each of its directions holds.
+    """Bar chart of the spectrum of a metric: the share of each direction.
 
     Parameters
     ----------
     spectrum : array-like of shape (n_components,)
         Eigenvalues of W, largest first.
     mass : float, default=0.95
-        The share whose number of directions is marked.
+        The plot marks the number of directions that hold this share.
 
     Attributes
     ----------
     n_directions_ : int
-        Directions that hold that share; 0 for a metric that is zero.
+        Number of directions that hold this share; 0 for a zero metric.
     ax_, figure_
-        Where it was drawn.
+        Matplotlib axes and figure of the plot.
 
     Examples
     --------
@@ -141,16 +140,16 @@ class SpectrumDisplay:
     def from_metric(
         cls, metric: LinearMetric, *, mass: float = 0.95, ax: Any = None
     ) -> Self:
-        """Draw the spectrum of a linear metric.
+        """Plot the spectrum of a linear metric.
 
         Parameters
         ----------
         metric : LinearMetric
-            Such as ``estimator.metric_``.
+            A metric such as ``estimator.metric_``.
         mass : float, default=0.95
-            The share whose number of directions is marked.
+            The plot marks the number of directions that hold this share.
         ax : matplotlib axes, optional
-            Where to; new ones by default.
+            Axes to draw on; new ones by default.
 
         Returns
         -------
@@ -159,12 +158,12 @@ class SpectrumDisplay:
         return cls(metric.spectrum, mass=mass).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> Self:
-        """Draw.
+        """Draw the plot.
 
         Parameters
         ----------
         ax : matplotlib axes, optional
-            Where to; new ones by default.
+            Axes to draw on; new ones by default.
 
         Returns
         -------
@@ -176,10 +175,8 @@ class SpectrumDisplay:
         share = self.spectrum / (self.spectrum.sum() or 1.0)
         numbers = np.arange(1, share.size + 1)
         self.ax_.bar(numbers, share, color=COLOURS[0], label="share of a direction")
-        sums = np.cumsum(share)
-        self.ax_.plot(
-            numbers, sums, ".-", color=COLOURS[9], label="share of all up to it"
-        )
+        total = np.cumsum(share)
+        self.ax_.plot(numbers, total, ".-", color=COLOURS[9], label="running total")
         self.ax_.axvline(self.n_directions_ + 0.5, color="grey", linestyle=":")
         self.ax_.set(xlabel="direction", ylabel="share of tr(W)", ylim=(0, 1.05))
         hold = "direction holds" if self.n_directions_ == 1 else "directions hold"

@@ -1,4 +1,4 @@
-"""Pictures of spaces and of what metrics are worth in them."""
+"""Plots of held-out points, learning curves and per-query gains."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from ..evaluation.measures import evaluate
 from ..evaluation.report import Report, compare
 from ..relevance.relevance import Relevance
 from ..search.index import Index
-from .figures import BETTER, COLOURS, SHAPES, WORSE, axes, class_look, figure
+from .figures import BETTER, WORSE, axes, draw_points, figure, project_to_plane
 
 
 class SpaceDisplay:
-    """Held-out points as one or several metrics see them, each with its ranking error.
+    """Scatter plots of held-out points under one or several metrics, with ranking errors.
 
     Parameters
     ----------
     views : mapping of str to array-like of shape (n_points, 2)
-        Places of the same points under each metric, by its name.
+        The same points in the plane under each metric, by its name.
     labels : array-like of shape (n_points,)
         Class of each point.
     errors : mapping of str to float, optional
-        The ranking error of each metric, for the titles: 0 is perfect, 1 is chance.
+        The ranking error of each metric, for the titles: 0 is perfect, 1 a random order.
 
     Attributes
     ----------
     axes_, figure_
-        Where it was drawn, one axes a metric.
+        Matplotlib axes, one per metric, and the figure.
 
     Examples
     --------
@@ -52,17 +52,17 @@ class SpaceDisplay:
         *,
         errors: Mapping[str, float] | None = None,
     ) -> None:
-        self.views = {
-            name: np.asarray(points, dtype=float) for name, points in views.items()
-        }
+        self.views = {}
         self.labels = np.asarray(labels)
         self.errors = dict(errors or {})
-        for name, points in self.views.items():
+        for name, view in views.items():
+            points = np.asarray(view, dtype=float)
             if points.shape != (self.labels.size, 2):
                 raise ValueError(
                     f"views must place each of {self.labels.size} points in the plane: "
                     f"{name!r} has shape {points.shape}."
                 )
+            self.views[name] = points
 
     @classmethod
     def from_metrics(
@@ -73,34 +73,36 @@ class SpaceDisplay:
         X_held_out: Any,
         y_held_out: Any,
     ) -> Self:
-        """Draw held-out points, which rank the points that the metrics were learned on.
+        """Plot held-out points; as queries they rank the training points.
 
         Parameters
         ----------
         metrics : mapping of str to estimator, transformer or LinearMetric
-            Whatever has ``transform``, fitted. Of more than two dimensions, the two of the largest
-            spread are drawn, and all count for the error; one dimension is drawn on a line.
+            Fitted objects with a ``transform`` method. More than two dimensions are projected to
+            the first two principal components for the plot, not for the error; one dimension is
+            drawn on a line.
         X, y : array-like of shape (n_items, n_features) and (n_items,)
-            Points that were learned from, and their classes.
+            Training points and their classes.
         X_held_out, y_held_out : array-like of shape (n_points, n_features) and (n_points,)
-            Other points.
+            Held-out points and their classes.
 
         Returns
         -------
         SpaceDisplay
         """
         relevance = Relevance.from_labels(y, query_labels=y_held_out)
-        views, errors = {}, {}
+        views = {}
+        errors = {}
         for name, metric in metrics.items():
-            items, points = (
-                np.asarray(metric.transform(part)) for part in (X, X_held_out)
-            )
+            items = np.asarray(metric.transform(X))
+            points = np.asarray(metric.transform(X_held_out))
             report = evaluate(Index(items).blocks(points), relevance, "ranking-error")
-            views[name], errors[name] = plane(points), report.means["ranking-error"]
+            views[name] = project_to_plane(points)
+            errors[name] = report.means["ranking-error"]
         return cls(views, y_held_out, errors=errors).plot()
 
     def plot(self) -> Self:
-        """Draw.
+        """Draw the plot.
 
         Returns
         -------
@@ -110,62 +112,31 @@ class SpaceDisplay:
         self.axes_ = self.figure_.axes
         for ax, (name, points) in zip(self.axes_, self.views.items(), strict=True):
             draw_points(ax, points, self.labels)
-            error = self.errors.get(name)
-            ax.set_title(
-                name if error is None else f"{name}: ranking error {error:.3f}", size=10
-            )
+            title = name
+            if name in self.errors:
+                title += f": ranking error {self.errors[name]:.3f}"
+            ax.set_title(title, size=10)
         return self
 
 
-def plane(points: np.ndarray) -> np.ndarray:
-    """Points in the two directions of their largest spread."""
-    if points.shape[1] == 2:
-        return points
-    centred = points - points.mean(axis=0)
-    if points.shape[1] == 1:
-        return np.hstack((centred, np.zeros_like(centred)))
-    return centred @ np.linalg.svd(centred, full_matrices=False)[2][:2].T
-
-
-def draw_points(ax: Any, points: Any, labels: Any) -> None:
-    """Points of the plane in the colours and shapes of their classes, both axes in one scale."""
-    points, labels = np.asarray(points, dtype=float), np.asarray(labels)
-    half = np.ptp(points, axis=0).max() / 2 or 1.0
-    middle = (points.min(axis=0) + points.max(axis=0)) / 2
-    for code, label in enumerate(np.unique(labels)):
-        colour, shape = class_look(code)
-        (dots,) = ax.plot(
-            *points[labels == label].T,
-            SHAPES[shape],
-            markersize=3.5,
-            label=str(label),
-            color=COLOURS[colour],
-            markeredgewidth=1.5 if SHAPES[shape] in "_|" else 0.0,
-        )
-        dots.set_gid(f"class {code}")
-    ax.set(xticks=[], yticks=[], aspect="equal")
-    ax.set(xlim=middle[0] + 1.1 * half * np.array([-1, 1]))
-    ax.set(ylim=middle[1] + 1.1 * half * np.array([-1, 1]))
-
-
 class LearningCurveDisplay:
-    """An error against the share of the data that was learned from, with intervals.
+    """Learning curves: error against the share of training data, with error bands.
 
     Parameters
     ----------
     ratios : array-like of shape (n_ratios,)
-        Shares of the data that were learned from.
+        Shares of the data used for training.
     errors : mapping of str to array-like of shape (n_ratios, n_splits)
         Error of each method, by its name, for each ratio and random split.
     title : str, optional
-        What the data are.
+        Title of the plot.
     y_name : str, default="ranking error"
-        What the error is.
+        Label of the y axis.
 
     Attributes
     ----------
     ax_, figure_
-        Where it was drawn.
+        Matplotlib axes and figure of the plot.
 
     Examples
     --------
@@ -184,24 +155,25 @@ class LearningCurveDisplay:
         y_name: str = "ranking error",
     ) -> None:
         self.ratios = np.asarray(ratios, dtype=float)
-        self.errors = {
-            name: np.asarray(values, dtype=float) for name, values in errors.items()
-        }
-        self.title, self.y_name = title, y_name
-        for name, values in self.errors.items():
+        self.errors = {}
+        self.title = title
+        self.y_name = y_name
+        for name, method_errors in errors.items():
+            values = np.asarray(method_errors, dtype=float)
             if values.ndim != 2 or len(values) != self.ratios.size:
                 raise ValueError(
                     f"errors must have a row of splits for each of {self.ratios.size} ratios: "
                     f"{name!r} has shape {values.shape}."
                 )
+            self.errors[name] = values
 
     def plot(self, *, ax: Any = None) -> Self:
-        """Draw means, and bands of two standard errors to both sides.
+        """Plot means with bands of plus and minus two standard errors.
 
         Parameters
         ----------
         ax : matplotlib axes, optional
-            Where to; new ones by default.
+            Axes to draw on; new ones by default.
 
         Returns
         -------
@@ -209,39 +181,38 @@ class LearningCurveDisplay:
         """
         self.ax_ = axes(ax)
         self.figure_ = self.ax_.figure
+        percent = 100 * self.ratios
         for name, values in self.errors.items():
-            mean, n = values.mean(axis=1), values.shape[1]
-            (line,) = self.ax_.plot(100 * self.ratios, mean, ".-", label=name)
-            if n > 1:
-                half = 2 * values.std(axis=1, ddof=1) / np.sqrt(n)
-                self.ax_.fill_between(
-                    100 * self.ratios,
-                    mean - half,
-                    mean + half,
-                    alpha=0.15,
-                    color=line.get_color(),
-                )
-        self.ax_.set(xlabel="learned from, %", ylabel=self.y_name, title=self.title)
+            mean = values.mean(axis=1)
+            n_splits = values.shape[1]
+            (line,) = self.ax_.plot(percent, mean, ".-", label=name)
+            if n_splits > 1:
+                half = 2 * values.std(axis=1, ddof=1) / np.sqrt(n_splits)
+                low = mean - half
+                high = mean + half
+                colour = line.get_color()
+                self.ax_.fill_between(percent, low, high, alpha=0.15, color=colour)
+        self.ax_.set(xlabel="training data, %", ylabel=self.y_name, title=self.title)
         self.ax_.legend(fontsize="small")
         return self
 
 
 class GainsDisplay:
-    """What each query gains or loses between two reports, largest gain first.
+    """Bar chart of the gain or loss of each query between two reports, largest gain first.
 
     Parameters
     ----------
     gains : array-like of shape (n_queries,)
-        Gains, larger is better.
+        Gains; positive is better.
     measure : str, default="the measure"
-        What is gained.
+        Name of the measure, for the axis.
 
     Attributes
     ----------
     n_better_, n_worse_ : int
-        Queries that gain, and that lose.
+        Number of queries that gain, and that lose.
     ax_, figure_
-        Where it was drawn.
+        Matplotlib axes and figure of the plot.
 
     Examples
     --------
@@ -265,34 +236,35 @@ class GainsDisplay:
         *,
         ax: Any = None,
     ) -> Self:
-        """Draw the gains of one measure.
+        """Plot the gains in one measure.
 
         Parameters
         ----------
         before, after : Report
             Two reports of the same queries.
         measure : str, optional
-            Which measure; the first by default. Where smaller is better, gains are falls.
+            The measure; the first by default. A decrease is a gain if smaller is better.
         ax : matplotlib axes, optional
-            Where to; new ones by default.
+            Axes to draw on; new ones by default.
 
         Returns
         -------
         GainsDisplay
         """
-        compare(before, after)  # raises unless both are of the same queries
+        compare(before, after)  # raises if the queries differ
         measure = measure or next(iter(before.values))
-        sign = -1.0 if measure in before.smaller_is_better else 1.0
-        gains = sign * (after.values[measure] - before.values[measure])
+        gains = after.values[measure] - before.values[measure]
+        if measure in before.smaller_is_better:
+            gains = -gains
         return cls(gains, measure=measure).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> Self:
-        """Draw.
+        """Draw the plot.
 
         Parameters
         ----------
         ax : matplotlib axes, optional
-            Where to; new ones by default.
+            Axes to draw on; new ones by default.
 
         Returns
         -------
@@ -300,10 +272,8 @@ class GainsDisplay:
         """
         self.ax_ = axes(ax)
         self.figure_ = self.ax_.figure
-        self.n_better_, self.n_worse_ = (
-            int(np.sum(self.gains > 0)),
-            int(np.sum(self.gains < 0)),
-        )
+        self.n_better_ = int(np.sum(self.gains > 0))
+        self.n_worse_ = int(np.sum(self.gains < 0))
         edges = np.arange(self.gains.size + 1)
         self.ax_.stairs(np.maximum(self.gains, 0), edges, fill=True, color=BETTER)
         self.ax_.stairs(np.minimum(self.gains, 0), edges, fill=True, color=WORSE)

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from numbers import Real
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from .._engine.parallel import current_backend
-from .._engine.parallel.threads import n_threads
+from .._engine.parallel import Step, current_backend
+from .._engine.parallel.threads import n_threads, thread_map
 from ..relevance.relevance import Relevance
 from ..search.blocks import JudgedSearch, RankedBlocks
 from ..search.ranking import Ranking
@@ -189,7 +188,7 @@ def _check_gains(relevance: Relevance) -> None:
         )
 
 
-class _Given:
+class _Given(Step):
     """In the place of a search: lists that are there already."""
 
     def map_block(self, part: tuple[Any, ...], state: None) -> Ranking:
@@ -423,9 +422,6 @@ def _over_threads(
     work: Callable[[np.ndarray], None], n_queries: int, n_entries: int
 ) -> None:
     """Run work on ranges of queries, in threads if there is enough of it to pay."""
-    n_parts = min(n_threads(), n_entries // 1_000_000, n_queries)
-    if n_parts < 2:
-        work(np.arange(n_queries))
-        return
-    with ThreadPoolExecutor(n_parts) as pool:
-        list(pool.map(work, np.array_split(np.arange(n_queries), n_parts)))
+    n_parts = max(1, min(n_threads(), n_entries // 1_000_000, n_queries))
+    for _ in thread_map(work, np.array_split(np.arange(n_queries), n_parts)):
+        pass

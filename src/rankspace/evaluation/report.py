@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from .._engine.files import write_text
+from .._engine.files import PathLike, write_text
 from .._engine.tables import Row, as_csv, as_markdown, as_text
-from .._engine.text import PathLike
 
 RESAMPLES = 9_999  # sign flips of a test, if there are more
 COINS = 2**18  # tossed at a time: what a cache can hold

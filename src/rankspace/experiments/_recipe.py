@@ -9,7 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Self
 
-from .._engine.text import PathLike
+from .._engine.files import PathLike
 
 FOLDER = resources.files(__package__) / "recipes"
 

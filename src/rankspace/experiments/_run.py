@@ -13,10 +13,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from .._engine.files import write_text
+from .._engine.files import PathLike, write_text
 from .._engine.parallel.threads import n_threads
 from .._engine.tables import as_markdown, as_text
-from .._engine.text import PathLike
 from ._recipe import Recipe, load_recipe
 
 PROTOCOLS = (

@@ -1,10 +1,10 @@
-"""Put a metric where vectors live: files, indexes and databases."""
+"""Export a metric, or vectors mapped by it, to files, vector indexes and databases."""
 
-from ._arrays import QuerySide, to_npy, to_query_side
-from ._faiss import to_faiss
-from ._onnx import to_onnx
-from ._pgvector import to_pgvector, to_sql
-from ._qdrant import to_qdrant
+from .arrays import QuerySide, to_npy, to_query_side
+from .faiss import to_faiss
+from .onnx import to_onnx
+from .pgvector import to_pgvector, to_sql
+from .qdrant import to_qdrant
 
 __all__ = [
     "QuerySide",

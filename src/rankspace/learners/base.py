@@ -13,7 +13,7 @@ from sklearn.utils import check_array
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._engine.parallel import as_rows
+from .._engine.vectors import as_rows
 from ..evaluation.measures import Report, evaluate
 from ..metrics.local import Metric
 from ..relevance.relevance import Relevance

@@ -1,4 +1,4 @@
-"""What learned metrics are compared with."""
+"""Baselines that the MLR paper compares with: Euclidean, LMNN, MLCC, SVM-MAP."""
 
 from __future__ import annotations
 
@@ -83,11 +83,9 @@ class _PairLearner(LinearRanker):
                 ConvergenceWarning,
                 stacklevel=4,
             )
-        self.loss_, self.history_, self.n_iter_ = (
-            found.loss,
-            found.losses,
-            len(found.losses),
-        )
+        self.loss_ = found.loss
+        self.history_ = found.losses
+        self.n_iter_ = len(found.losses)
         components = (found.parameters / data.scale).astype(X.dtype)
         return LinearMetric(components, parameters={"method": type(self).__name__})
 
@@ -107,7 +105,7 @@ class LMNN(_PairLearner):
     tol : float, default=1e-6
         Stop when two steps in a row lower the loss by no more than this share of it each.
     max_iter : int, default=200
-        Steps of L-BFGS at most.
+        Maximum number of L-BFGS steps.
     max_memory : int, default=512
         Working memory in MiB.
 
@@ -178,7 +176,7 @@ class MLCC(_PairLearner):
     tol : float, default=1e-6
         Stop when two steps in a row lower the loss by no more than this share of it each.
     max_iter : int, default=200
-        Steps of L-BFGS at most.
+        Maximum number of L-BFGS steps.
     max_memory : int, default=512
         Working memory in MiB.
 
@@ -218,7 +216,7 @@ class MLCC(_PairLearner):
 class SVMMAP(BaseRanker):
     """A structural SVM that ranks items by ``w'x`` alone and optimises average precision.
 
-    The rival of the MLR paper: with ``q - x`` for features of a pair, the query only shifts all
+    The baseline of the MLR paper: with ``q - x`` for features of a pair, the query only shifts all
     scores alike, so every query gets the same order of the items it ranks.
 
     Parameters
@@ -229,7 +227,7 @@ class SVMMAP(BaseRanker):
     tol : float, default=0.01
         Stop when (upper bound - lower bound) / C is at most this.
     max_iter : int, default=200
-        Rounds at most. If they do not suffice a warning names the gap.
+        Maximum number of rounds. A warning reports the gap if they do not suffice.
     max_memory : int, default=512
         Working memory of a round in MiB.
 
@@ -317,7 +315,9 @@ class SVMMAP(BaseRanker):
                 ConvergenceWarning,
                 stacklevel=5,
             )
-        self.objective_, self.gap_ = result.objective, result.gap
-        self.n_iter_, self.history_ = result.n_iter, result.history
+        self.objective_ = result.objective
+        self.gap_ = result.gap
+        self.n_iter_ = result.n_iter
+        self.history_ = result.history
         # Distances grow with w'x in the solver; similarities are their negatives.
         return -result.W / data.scale

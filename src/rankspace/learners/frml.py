@@ -12,23 +12,22 @@ import scipy.sparse
 from sklearn.utils import check_random_state, check_scalar
 
 from .._engine.checks import check_choice
-from .._engine.text import PathLike
+from .._engine.files import PathLike
 from ..evaluation.measures import parse_measure
 from ..metrics.embedding import LinearMetric
 from ..relevance.relevance import Relevance
 from ..relevance.splits import Split, hold_out, split_queries
 from .base import logger
 from .linear import LinearRanker
+from .solvers.points import Points, Scaling, scaled_points
 from .solvers.warp.descent import Descent, Options, Progress
-from .solvers.warp.factors import Points
 from .solvers.warp.sampling import (
     Sampling,
     check_weights,
     nearest_positives,
     sampling_of,
 )
-from .solvers.warp.scaling import Scaling, scaled_points
-from .solvers.warp.schedule import Run, Schedule, Watch, descend
+from .solvers.warp.schedule import Schedule, TrainingState, Validator, descend
 from .solvers.warp.sharded import ShardedDescent
 from .solvers.warp.starts import STARTS, start_factor
 
@@ -189,35 +188,35 @@ class FRML(LinearRanker):
 
     def _fit_metric(self, X: Any, relevance: Relevance, queries: Any) -> LinearMetric:
         self._check_params(X.shape[1])
-        mark = (
-            self._fingerprint(X, relevance, queries)
-            if self.checkpoint is not None
-            else ""
-        )
-        run = Run.load_if_there(self.checkpoint, mark)
-        seed = self._seed() if run is None else run.seed
+        self._mark = ""
+        if self.checkpoint is not None:
+            self._mark = self._fingerprint(X, relevance, queries)
+        state = TrainingState.load_if_there(self.checkpoint, self._mark)
+        seed = self._seed() if state is None else state.seed
         split = self._split(X, relevance, queries, seed)
         scaling = Scaling.of(split.X)
         points = scaled_points(split.X, split.relevance, split.queries, scaling)
-        if run is None:
-            F = self._start(points.matrix[: points.n_items], scaling.scale, seed)
-            run = Run(Progress(F, F, multiplier=self.step), seed, F)
+        if state is None:
+            state = self._first_state(points.items, scaling.scale, seed)
         descent = self._descent(points, split.relevance, seed)
         schedule = Schedule(self.n_triplets, self.check_every, self.patience)
-        watch = _watch(split, scaling, points, self.measure)
-        descend(run, descent, schedule, watch, lambda run: self._at_check(run, mark))
-        return self._store(run, scaling, X.dtype)
+        validator = _validator(split, scaling, points, self.measure)
+        descend(state, descent, schedule, validator, self._at_check)
+        return self._store(state, scaling, X.dtype)
+
+    def _first_state(self, X: Any, scale: float, seed: int) -> TrainingState:
+        F = self._start(X, scale, seed)
+        return TrainingState(Progress(F, F, multiplier=self.step), seed, F)
 
     def _descent(self, points: Points, relevance: Relevance, seed: int) -> Any:
+        options = self._options()
         if self.n_shards == 1:
-            return Descent(
-                points, self._sampling(relevance, points, seed), self._options()
-            )
+            return Descent(points, self._sampling(relevance, points, seed), options)
         law = (self.rank_weights, self.gamma, seed)
-        return ShardedDescent.of(points, relevance, self.n_shards, self._options(), law)
+        return ShardedDescent.of(points, relevance, self.n_shards, options, law)
 
     def partial_fit(self, X: Any, y: Any, *, queries: Any = None) -> Self:
-        """Go on from the present metric with one triplet for each query; nothing is watched.
+        """Train further with one triplet for each query, without validation.
 
         Parameters
         ----------
@@ -236,28 +235,26 @@ class FRML(LinearRanker):
         X, relevance, queries = self._training_data(X, y, queries, reset=first)
         self._check_params(X.shape[1])
         if first:
-            scaling, seed = Scaling.of(X), self._seed()
-            F = self._start(scaling.apply(X), scaling.scale, seed)
-            self._run = Run(Progress(F, F, multiplier=self.step), seed, F)
-            self._scaling = scaling
-        run, scaling = self._run, self._scaling
-        points = scaled_points(X, relevance, queries, scaling)
-        sampling = self._sampling(relevance, points, run.seed)
-        Descent(points, sampling, self._options()).run(
-            run.progress, relevance.n_queries
-        )
-        run.best = run.progress.F
-        self._store_metric(self._store(run, scaling, X.dtype))
+            self._scaling = Scaling.of(X)
+            scaled = self._scaling.apply(X)
+            self._state = self._first_state(scaled, self._scaling.scale, self._seed())
+        state = self._state
+        points = scaled_points(X, relevance, queries, self._scaling)
+        sampling = self._sampling(relevance, points, state.seed)
+        descent = Descent(points, sampling, self._options())
+        descent.run(state.progress, relevance.n_queries)
+        state.best = state.progress.F
+        self._store_metric(self._store(state, self._scaling, X.dtype))
         return self
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _split(self, X: Any, relevance: Relevance, queries: Any, seed: int) -> Split:
-        """Hold queries out, unless that leaves nothing to learn from or to judge by."""
-        nothing = Split(X, relevance, queries, None, relevance)
+        """Hold queries out for validation, unless that leaves nothing to train or validate on."""
+        everything = Split(X, relevance, queries, None, relevance)
         if self.validation_fraction == 0 or relevance.n_queries < 2:
-            return nothing
+            return everything
         chosen = split_queries(
             relevance.n_queries,
             self.validation_fraction,
@@ -265,18 +262,19 @@ class FRML(LinearRanker):
             MOST_HELD_OUT,
         )
         split = hold_out(X, relevance, queries, *chosen)
-        taught = split.relevance.trainable
-        if not (taught.any() and split.judged.trainable.any()):
+        trainable = split.relevance.trainable
+        if not (trainable.any() and split.judged.trainable.any()):
             logger.warning(
                 "no queries are held out: the others could not be learned from."
             )
-            return nothing
-        if taught.all():
+            return everything
+        if trainable.all():
             return split
-        kept = None if split.queries is None else split.queries[taught]
-        return split._replace(
-            relevance=split.relevance.take_queries(taught), queries=kept
-        )
+        train_queries = split.queries
+        if train_queries is not None:
+            train_queries = train_queries[trainable]
+        train_relevance = split.relevance.take_queries(trainable)
+        return split._replace(relevance=train_relevance, queries=train_queries)
 
     def _start(self, X: Any, scale: float, seed: int) -> np.ndarray:
         """The transposed components to start from, on scaled data."""
@@ -290,23 +288,24 @@ class FRML(LinearRanker):
             return int(self.n_components)
         if not isinstance(self.init, str):
             return len(self.init)
-        return (
-            n_features if self.init == "identity" else min(USUAL_COMPONENTS, n_features)
-        )
+        if self.init == "identity":
+            return n_features
+        return min(USUAL_COMPONENTS, n_features)
 
     def _sampling(self, relevance: Relevance, points: Points, seed: int) -> Sampling:
         positives = None
         if self.n_targets is not None:
-            queries, items = points.query_rows, points.matrix[: points.n_items]
+            queries = points.matrix[points.query_rows]
             k = int(self.n_targets)
-            positives = nearest_positives(relevance, points.matrix[queries], items, k)
+            positives = nearest_positives(relevance, queries, points.items, k)
         return sampling_of(relevance, self.rank_weights, self.gamma, seed, positives)
 
     def _options(self) -> Options:
         return Options(self.reg, self.regularizer, self.batch_size, self.max_memory)
 
-    def _at_check(self, run: Run, mark: str) -> bool:
-        row = run.history[-1]
+    def _at_check(self, state: TrainingState) -> bool:
+        """Log and save; whether the callback asks to stop."""
+        row = state.history[-1]
         logger.info(
             "%s %.4f after %d triplets, %.1f draws each",
             self.measure,
@@ -316,19 +315,22 @@ class FRML(LinearRanker):
         )
         stop = self.callback is not None and bool(self.callback(dict(row)))
         if self.checkpoint is not None:
-            run.save(self.checkpoint, mark)
+            state.save(self.checkpoint, self._mark)
         return stop
 
-    def _store(self, run: Run, scaling: Scaling, dtype: Any) -> LinearMetric:
-        self._run, self._scaling = run, scaling
-        run.progress.F = run.best
+    def _store(
+        self, state: TrainingState, scaling: Scaling, dtype: Any
+    ) -> LinearMetric:
+        self._state = state
+        self._scaling = scaling
+        state.progress.F = state.best
         self.scale_ = scaling.scale
-        self.history_ = run.history
-        self.best_score_ = (
-            run.best_score if np.isfinite(run.best_score) else float("nan")
-        )
-        self.n_iter_ = run.progress.n_triplets
-        components = (run.best.T / scaling.scale).astype(dtype)
+        self.history_ = state.history
+        self.best_score_ = float("nan")
+        if np.isfinite(state.best_score):
+            self.best_score_ = state.best_score
+        self.n_iter_ = state.progress.n_triplets
+        components = (state.best.T / scaling.scale).astype(dtype)
         parameters = {
             "method": "FRML",
             "rank_weights": self.rank_weights,
@@ -396,16 +398,18 @@ class FRML(LinearRanker):
                 )
 
 
-def _watch(
+def _validator(
     split: Split, scaling: Scaling, points: Points, measure: str
-) -> Watch | None:
+) -> Validator | None:
     if split.points is None:
         return None
-    items = points.matrix[: points.n_items]
-    return Watch(items, scaling.apply(split.points), split.judged, measure)
+    held_out = scaling.apply(split.points)
+    return Validator(points.items, held_out, split.judged, measure)
 
 
 def _arrays(X: Any) -> tuple[np.ndarray, ...]:
     if X is None:
         return ()
-    return (X.data, X.indices, X.indptr) if scipy.sparse.issparse(X) else (X,)
+    if scipy.sparse.issparse(X):
+        return (X.data, X.indices, X.indptr)
+    return (X,)

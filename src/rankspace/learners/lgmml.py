@@ -12,8 +12,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._engine.checks import check_choice
 from ..metrics.feature_scaling import FeatureScaling, ScaledRows, check_scaling
-from ..metrics.local import LocalMetric
-from ..metrics.local_distances import KERNELS, Anchored, kernel_values, list_profile
+from ..metrics.local import (
+    KERNELS,
+    AnchoredMetrics,
+    LocalMetric,
+    kernel_values,
+    list_profile,
+)
 from ..metrics.local_index import LocalIndex
 from ..relevance.relevance import Relevance
 from ..search.ranking import Ranking
@@ -247,7 +252,7 @@ class LGMML(BaseRanker):
             linear=weights.features,
             kernel=self.kernel,
             scaling=scaling,
-            sites=weights.reference_profiles,
+            reference_profiles=weights.reference_profiles,
             n_neighbors=self.n_neighbors,
             parameters={"method": "LGMML", "new_query_weights": self.new_query_weights},
         )
@@ -289,7 +294,7 @@ class LGMML(BaseRanker):
         width = len(chosen) + Z.shape[1]
         known = lists.take(self._lists_in_memory(np.diff(lists.indptr), width, rng))
         documents = Z[known.rows]
-        stacked = Anchored.of(local.factors, anchors, Z.dtype)
+        stacked = AnchoredMetrics.of(local.factors, anchors, Z.dtype)
         H = kernel_values(stacked, documents, self.kernel)
         return Learned(local, self._weights(H, known, documents, seed), anchors)
 

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._engine.parallel import as_rows
+from .._engine.vectors import as_rows
 from .base import FLOATS, BaseRanker
 
 

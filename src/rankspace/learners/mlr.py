@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state, check_scalar
 from threadpoolctl import threadpool_limits
 
 from .._engine.checks import check_choice
-from .._engine.text import PathLike
+from .._engine.files import PathLike
 from ..evaluation.measures import parse_measure
 from ..metrics.embedding import LinearMetric
 from ..relevance.relevance import Relevance
@@ -217,7 +217,11 @@ class MLR(LinearRanker):
         self, problem: MetricProblem, checkpoint: Checkpoint | None
     ) -> SolverResult:
         planes = self._plane_problem(problem)
-        options = {"tol": self.tol, "max_iter": self.max_iter, "checkpoint": checkpoint}
+        options: dict[str, Any] = {
+            "tol": self.tol,
+            "max_iter": self.max_iter,
+            "checkpoint": checkpoint,
+        }
         if self.batch_size is None or self.batch_size >= problem.loss.queries.size:
             return cutting_plane(
                 problem.plane, planes, problem.start, callback=_log_round, **options

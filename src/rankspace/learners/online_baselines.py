@@ -1,4 +1,4 @@
-"""Online learners that FRML is compared with: OASIS, LORETA and ITML."""
+"""Online baselines that FRML is compared with: OASIS, LORETA and ITML."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from ..relevance.relevance import Relevance
 from .base import BaseRanker
 from .linear import LinearRanker
 from .solvers.log_det import LogDetProjections
+from .solvers.points import Points
 from .solvers.warp.descent import Progress, distance, squared_norm, step_length
-from .solvers.warp.factors import DenseFactor, Points
+from .solvers.warp.factors import DenseFactor
 from .solvers.warp.riemannian import DAMPING, relative_change, second_order
 from .solvers.warp.sampling import sampling_of
 
@@ -29,10 +30,8 @@ def draw_triplets(
     seed = int(check_random_state(random_state).randint(2**31 - 1))
     sampling = sampling_of(relevance, "uniform", 1, seed)
     queries = sampling.queries(0, n_triplets)
-    pos, neg = (
-        np.empty(n_triplets, dtype=np.int64),
-        np.empty((n_triplets, 1), dtype=np.int64),
-    )
+    pos = np.empty(n_triplets, dtype=np.int64)
+    neg = np.empty((n_triplets, 1), dtype=np.int64)
     draw_positives(seed, 0, queries, sampling.positives, pos)
     each = np.arange(n_triplets)
     draw_candidates(
@@ -49,8 +48,9 @@ def unit_points(
     if length == 0:
         raise ValueError("X must have rows that are not zero: all are.")
     items = X.astype(np.float64) / length
-    points = items[relevance.query_items] if queries is None else queries / length
-    return points, items, length
+    if queries is None:
+        return items[relevance.query_items], items, length
+    return queries / length, items, length
 
 
 class OASIS(BaseRanker):
@@ -113,11 +113,10 @@ class OASIS(BaseRanker):
         M = np.eye(X.shape[1])
         triplets = draw_triplets(relevance, self.n_triplets, self.random_state)
         self.n_violators_ = int(oasis(points, items, *triplets, float(self.C), M))
-        left = (M.T / length**2).astype(X.dtype)
+        query_map = (M.T / length**2).astype(X.dtype)
+        item_map = np.eye(X.shape[1], dtype=X.dtype)
         parameters = {"method": "OASIS", "C": float(self.C)}
-        return BilinearMetric(
-            left, np.eye(X.shape[1], dtype=X.dtype), parameters=parameters
-        )
+        return BilinearMetric(query_map, item_map, parameters=parameters)
 
 
 class LORETA(BaseRanker):
@@ -207,35 +206,36 @@ class LORETA(BaseRanker):
         progress = Progress(F, F, multiplier=self.step)
         self.n_violators_ = 0
         for start in range(0, self.n_triplets, self.batch_size):
-            queries, pos, neg = (
-                part[start : start + self.batch_size] for part in triplets
-            )
-            query, wanted = points[queries], items[pos] - items[neg]
-            near = np.einsum("ij,ij->i", query @ progress.F, wanted @ progress.F)
-            violates = near < 1
+            batch = slice(start, start + self.batch_size)
+            queries, pos, neg = [array[batch] for array in triplets]
+            q = points[queries]
+            w = items[pos] - items[neg]
+            margins = np.einsum("ij,ij->i", q @ progress.F, w @ progress.F)
+            violates = margins < 1
             self.n_violators_ += int(violates.sum())
             if violates.any():
                 # -(q w' + w q') / 2 is a difference of two squares, and so of the form V C V'.
-                q, w = query[violates], wanted[violates]
+                q = q[violates]
+                w = w[violates]
                 c = np.repeat((-0.25, 0.25), len(q)) / queries.size
                 move_against(progress, np.concatenate((q + w, q - w)), c)
         return progress.F
 
 
 def move_against(progress: Progress, V: np.ndarray, c: np.ndarray) -> None:
-    """Move F against the gradient ``V' diag(c) V`` by the length that the way so far suggests."""
+    """A Riemannian step against the gradient ``V' diag(c) V``, by distance over gradients."""
     points = Points(np.concatenate((V, np.zeros_like(V[:1]))), np.zeros(0), 0)
     factor = DenseFactor(points, progress.F, progress.start)
     rows = np.arange(len(V))
     A = relative_change(factor.gram, factor.rows(rows).T, DAMPING)
     S = c[:, None] * A.T
-    inside, own = A @ S, np.zeros(len(A))
-    pulled = factor.pull(rows, np.full(len(V), len(V)), S)
+    inside = A @ S
+    own = np.zeros(len(A))
+    moved = factor.prepare(rows, np.full(len(V), len(V)), S)
     start_norm = float(np.linalg.norm(progress.start.T @ progress.start))
-    progress.squares += squared_norm(factor.gram, inside, own, pulled)
-    progress.distance = max(
-        progress.distance, distance(factor.gram, factor.cross, start_norm)
-    )
+    progress.squares += squared_norm(factor.gram, inside, own, moved)
+    travelled = distance(factor.gram, factor.cross, start_norm)
+    progress.distance = max(progress.distance, travelled)
     length = step_length(progress, start_norm, float(np.linalg.norm(inside)))
     inner, tail = second_order(-length * inside)
     factor.move(inner, -length * tail)
@@ -256,7 +256,7 @@ class ITML(LinearRanker):
     n_pairs : int, default=2000
         Pairs to draw, half of them relevant.
     max_iter : int, default=1000
-        Rounds over the pairs at most.
+        Maximum number of rounds over the pairs.
     tol : float, default=1e-3
         Stop when a round changes the dual variables by less than this part of them.
     random_state : int, RandomState or None, default=None
@@ -332,7 +332,9 @@ class ITML(LinearRanker):
         kept = squares > 0
         if not kept.any():
             raise ValueError("X must have rows that differ: all are equal.")
-        V, similar, squares = V[kept], similar[kept], squares[kept]
+        V = V[kept]
+        similar = similar[kept]
+        squares = squares[kept]
         near, far = np.percentile(squares, (5, 95))
         bounds = np.where(similar, max(near, 1e-12 * far), far)
         projections = LogDetProjections(V, similar, bounds, float(self.gamma))

@@ -16,6 +16,7 @@ from ..relevance.relevance import Relevance
 from ..relevance.splits import Split, cross_validation_splits
 from .base import logger
 from .linear import LinearRanker
+from .solvers.points import Scaling, scaled_points
 from .solvers.smooth.components import (
     Loss,
     MapLoss,
@@ -26,7 +27,6 @@ from .solvers.smooth.components import (
 from .solvers.smooth.cross_validation import CrossValidated, ranking_errors
 from .solvers.smooth.lbfgs import Minimum, minimize_lbfgs
 from .solvers.smooth.minibatch import minimize_adam, sample_queries
-from .solvers.warp.scaling import Scaling, scaled_points
 from .solvers.warp.starts import given_start
 
 STARTS = ("lda", "pca", "random")

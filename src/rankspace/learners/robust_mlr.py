@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_scalar
 
-from .._engine.text import PathLike
+from .._engine.files import PathLike
 from ..metrics.embedding import LinearMetric
 from .mlr import MLR, MetricProblem
 from .solvers.cutting_plane.admm import PlaneProblem

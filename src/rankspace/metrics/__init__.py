@@ -1,4 +1,4 @@
-"""What is learned: distances that are saved, loaded and searched by."""
+"""Learned metrics: distances to save, load and search by."""
 
 from .embedding import AsymmetricMetric, BilinearMetric, EmbeddingMetric, LinearMetric
 from .local import LocalMetric

@@ -8,56 +8,45 @@ from typing import Any
 import numpy as np
 
 from ..search.index import Index
-from ..search.ranking import Ranking
-from .storage import StoredMetric
+from .storage import StoredMetric, read_only_array
 
 
 class EmbeddingMetric(StoredMetric):
-    """A metric that maps queries and items to vectors, which an index can hold."""
+    """A metric that maps queries and items to vectors, which a vector index can store."""
 
-    inner_product: bool  # whether minus their inner product is the distance
-    symmetric: bool  # whether both are mapped in the same way
-    query_map: (
-        Any  # the maps of queries and of items, and what is added to mapped queries
-    )
-    item_map: Any
-    query_offset: Any
+    inner_product: bool  # the distance is minus the inner product, not Euclidean
+    symmetric: bool  # queries and items are mapped alike
+    query_map: np.ndarray  # (n_components, n_query_features)
+    item_map: np.ndarray  # (n_components, n_features)
+    query_offset: np.ndarray  # (n_components,), added to mapped queries
+
+    @property
+    def n_features(self) -> int:
+        """Number of features of an item."""
+        return self.item_map.shape[1]
 
     def embed_items(self, X: Any) -> np.ndarray:
-        """Vectors of items for an index."""
-        return _product(X, self.item_map)
+        """Map items to the vectors to store in an index."""
+        return _map_rows(X, self.item_map)
 
     def embed_queries(self, Q: Any) -> np.ndarray:
-        """Vectors of queries for an index."""
-        mapped = _product(Q, self.query_map)
-        return (
-            mapped
-            if self.symmetric
-            else mapped + self.query_offset.astype(mapped.dtype, copy=False)
-        )
+        """Map queries to the vectors to search an index for."""
+        mapped = _map_rows(Q, self.query_map)
+        if self.symmetric:
+            return mapped
+        return mapped + self.query_offset.astype(mapped.dtype, copy=False)
 
     def distances(self, Q: Any, X: Any) -> np.ndarray:
-        """Distances of each query from each item; minus their similarity if it ranks by one.
-
-        Parameters
-        ----------
-        Q, X : array-like of shape (n_queries, n_query_features) and (n_items, n_features)
-            Queries and items.
-
-        Returns
-        -------
-        ndarray of shape (n_queries, n_items)
-        """
         from scipy.spatial.distance import cdist
 
-        queries, items = self.embed_queries(Q), self.embed_items(X)
+        queries = self.embed_queries(Q)
+        items = self.embed_items(X)
         if self.inner_product:
             return -(queries @ items.T)
         return cdist(queries, items).astype(np.result_type(queries, items), copy=False)
 
-    def rank(self, Q: Any, X: Any, k: int | None = None) -> Ranking:
-        """List the nearest rows of ``X`` for each query; see `Index.rank`."""
-        return Index(X, self).rank(Q, k)
+    def _index(self, X: Any) -> Index:
+        return Index(X, self)
 
 
 class LinearMetric(EmbeddingMetric):
@@ -68,7 +57,7 @@ class LinearMetric(EmbeddingMetric):
     components : array-like of shape (n_components, n_features)
         The map ``L``; the Mahalanobis matrix is ``W = L'L``.
     parameters : mapping, optional
-        How it was learned, as JSON can hold it; stored with the metric.
+        How the metric was learned, as JSON values; saved with it.
 
     Examples
     --------
@@ -88,19 +77,22 @@ class LinearMetric(EmbeddingMetric):
         self, components: Any, *, parameters: Mapping[str, Any] | None = None
     ) -> None:
         self.components = _matrix(components, "components")
+        self.query_map = self.components
+        self.item_map = self.components
+        self.query_offset = np.zeros(len(self.components), self.components.dtype)
         self.parameters = dict(parameters or {})
 
     @classmethod
     def identity(cls, n_features: int) -> LinearMetric:
-        """Plain Euclidean distance."""
+        """The Euclidean distance of unmapped vectors."""
         return cls(np.eye(n_features), parameters={"method": "euclidean"})
 
     @classmethod
     def from_transformer(cls, transformer: Any) -> LinearMetric:
         """The metric of a fitted scikit-learn transformer that is an affine map.
 
-        PCA, LDA, NCA, scalers and pipelines of them are; the map is read off by transforming the
-        axes, so nothing of their insides is used.
+        PCA, LDA, NCA, scalers and pipelines of these are affine. The map is found by transforming
+        the unit vectors, so only the public ``transform`` is used.
 
         Parameters
         ----------
@@ -124,13 +116,12 @@ class LinearMetric(EmbeddingMetric):
 
         check_is_fitted(transformer)
         d = transformer.n_features_in_
-        origin, axes = (
-            np.asarray(transformer.transform(points), dtype=float)
-            for points in (np.zeros((1, d)), np.eye(d))
-        )
+        origin = np.asarray(transformer.transform(np.zeros((1, d))), dtype=float)
+        axes = np.asarray(transformer.transform(np.eye(d)), dtype=float)
         components = (axes - origin).T
-        for size in (1.0, 1e2, 1e4, 1e6):
-            probe = size * np.random.default_rng(0).standard_normal((3, d))
+        # Several scales: a kernel or a clipped scaler may be flat near the origin.
+        for scale in (1.0, 1e2, 1e4, 1e6):
+            probe = scale * np.random.default_rng(0).standard_normal((3, d))
             images = np.asarray(transformer.transform(probe), dtype=float)
             error = np.abs(probe @ components.T + origin - images).max()
             if not error <= 1e-6 * np.abs(images - origin).max():
@@ -140,30 +131,13 @@ class LinearMetric(EmbeddingMetric):
         return cls(components, parameters={"method": type(transformer).__name__})
 
     @property
-    def n_features(self) -> int:
-        """Number of features it takes."""
-        return self.components.shape[1]
-
-    @property
-    def query_map(self) -> np.ndarray:
-        """The map of queries, L; `item_map`, that of items, is the same."""
-        return self.components
-
-    item_map = query_map
-
-    @property
-    def query_offset(self) -> np.ndarray:
-        """What is added to mapped queries: nothing."""
-        return np.zeros(len(self.components), dtype=self.components.dtype)
-
-    @property
     def matrix(self) -> np.ndarray:
         """The Mahalanobis matrix ``W = L'L``."""
         return self.components.T @ self.components
 
     @property
     def spectrum(self) -> np.ndarray:
-        """Eigenvalues of ``W`` that may differ from zero, largest first."""
+        """Eigenvalues of ``W``, largest first, without those that the rank makes zero."""
         return np.linalg.svd(self.components, compute_uv=False) ** 2
 
     def transform(self, X: Any) -> np.ndarray:
@@ -178,7 +152,7 @@ class LinearMetric(EmbeddingMetric):
         -------
         ndarray of shape (n, n_components)
         """
-        return _product(X, self.components)
+        return _map_rows(X, self.components)
 
 
 class _SeparateMaps(EmbeddingMetric):
@@ -197,26 +171,22 @@ class _SeparateMaps(EmbeddingMetric):
     ) -> None:
         self.query_map = _matrix(query_map, "query_map")
         self.item_map = _matrix(item_map, "item_map")
-        if len(self.query_map) != len(self.item_map):
-            raise ValueError(
-                "query_map and item_map must have the same number of rows: got "
-                f"{len(self.query_map)} and {len(self.item_map)}."
-            )
         if query_offset is None:
             query_offset = np.zeros(len(self.query_map), dtype=self.query_map.dtype)
-        self.query_offset = _vector(query_offset, len(self.query_map), "query_offset")
+        self.query_offset = read_only_array(query_offset, "query_offset", 1)
         self.parameters = dict(parameters or {})
-
-    @property
-    def n_features(self) -> int:
-        """Number of features of an item."""
-        return self.item_map.shape[1]
+        lengths = [len(getattr(self, name)) for name in self.arrays]
+        if len(set(lengths)) > 1:
+            raise ValueError(
+                "query_map, item_map and query_offset must have the same number of rows: "
+                f"got {lengths}."
+            )
 
 
 class BilinearMetric(_SeparateMaps):
-    """Minus a similarity of mapped queries and items: ``d(q, x) = -(A q + a)'(B x)``.
+    """A bilinear similarity, negated so that smaller is nearer: ``d(q, x) = -(A q + a)'(B x)``.
 
-    Smaller is nearer, as everywhere; it is no distance in the strict sense and may be negative.
+    Distances may be negative.
 
     Parameters
     ----------
@@ -225,9 +195,9 @@ class BilinearMetric(_SeparateMaps):
     item_map : array-like of shape (n_components, n_features)
         The map ``B`` of items.
     query_offset : array-like of shape (n_components,), optional
-        What is added to every mapped query, ``a``; zero by default.
+        The vector ``a`` added to every mapped query; zero by default.
     parameters : mapping, optional
-        How it was learned, as JSON can hold it; stored with the metric.
+        How the metric was learned, as JSON values; saved with it.
 
     Examples
     --------
@@ -242,7 +212,7 @@ class BilinearMetric(_SeparateMaps):
 
 
 class AsymmetricMetric(_SeparateMaps):
-    """Euclidean distance of mapped queries from mapped items: ``d(q, x) = |A q + a - B x|``.
+    """Euclidean distance with separate maps of queries and items: ``d(q, x) = |A q + a - B x|``.
 
     Parameters
     ----------
@@ -251,9 +221,9 @@ class AsymmetricMetric(_SeparateMaps):
     item_map : array-like of shape (n_components, n_features)
         The map ``B`` of items.
     query_offset : array-like of shape (n_components,), optional
-        What is added to every mapped query, ``a``; zero by default.
+        The vector ``a`` added to every mapped query; zero by default.
     parameters : mapping, optional
-        How it was learned, as JSON can hold it; stored with the metric.
+        How the metric was learned, as JSON values; saved with it.
 
     Examples
     --------
@@ -268,42 +238,20 @@ class AsymmetricMetric(_SeparateMaps):
 
 
 def _matrix(values: Any, name: str) -> np.ndarray:
-    matrix = np.array(values, order="C")
-    if matrix.ndim != 2 or 0 in matrix.shape:
-        raise ValueError(
-            f"{name} must be a non-empty matrix: got shape {matrix.shape}."
-        )
-    return _frozen(matrix, name)
+    matrix = read_only_array(values, name, 2)
+    if not matrix.size:
+        raise ValueError(f"{name} must not be empty: got shape {matrix.shape}.")
+    return matrix
 
 
-def _vector(values: Any, size: int, name: str) -> np.ndarray:
-    vector = np.array(values)
-    if vector.shape != (size,):
-        raise ValueError(
-            f"{name} must be a vector of {size} entries: got shape {vector.shape}."
-        )
-    return _frozen(vector, name)
-
-
-def _frozen(array: np.ndarray, name: str) -> np.ndarray:
-    """As finite floats that cannot be changed."""
-    if array.dtype not in (np.float32, np.float64):
-        array = array.astype(np.float64)
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} must be finite: got NaN or infinity.")
-    array.flags.writeable = False
-    return array
-
-
-def _product(X: Any, components: np.ndarray) -> np.ndarray:
-    """``X @ components.T`` in the precision of ``X``."""
+def _map_rows(X: Any, linear_map: np.ndarray) -> np.ndarray:
+    """``X @ linear_map.T`` in the precision of ``X``."""
     from sklearn.utils import check_array
 
     if getattr(X, "dtype", None) == np.float16:
         X = X.astype(np.float32)
     X = check_array(X, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32))
-    if X.shape[1] != components.shape[1]:
-        raise ValueError(
-            f"X must have {components.shape[1]} features: got {X.shape[1]}."
-        )
-    return np.asarray(X @ components.T.astype(X.dtype, copy=False))
+    n_features = linear_map.shape[1]
+    if X.shape[1] != n_features:
+        raise ValueError(f"X must have {n_features} features: got {X.shape[1]}.")
+    return np.asarray(X @ linear_map.T.astype(X.dtype, copy=False))

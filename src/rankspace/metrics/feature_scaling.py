@@ -1,4 +1,4 @@
-"""Features of different kinds brought to one scale, which is kept for new rows."""
+"""Feature scaling: standardisation, l2 norms and rank-Gauss normal scores, kept for new rows."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 SCALINGS = ("l2", "standard", "rank-gauss", "joined")
-MOST_KNOTS = 256  # a power of two
-FARTHEST = 4.0  # standard deviations; farther values say no more
+CURVED = ("rank-gauss", "joined")
+MAX_KNOTS = 256  # of a curve; a power of two, as its kernel searches by bisection
+CLIP = 4.0  # standard deviations; outliers beyond carry no more information
 
 
 class FeatureScaling(NamedTuple):
-    """A map of each feature, learned once: a shift and a scale, or a monotone curve, or both.
+    """Feature scaling learned from training rows: a shift and a scale, a monotone curve, or both.
 
-    ``kind`` is "none" (the mean is taken off, which no distance sees), "l2" (divided by the 2-norm
-    over the rows), "standard", "rank-gauss" (ranks turned into normal scores), or "joined", which
-    puts normal scores and clipped standard scores side by side. Missing values become ``fill``.
+    ``kind`` is "none" (only centred, which changes no distance), "l2" (divided by the 2-norm over
+    the rows), "standard", "rank-gauss" (ranks turned into normal scores), or "joined" (normal
+    scores, then clipped standard scores). Missing values are imputed by ``fill``.
     """
 
     kind: str
@@ -28,104 +29,107 @@ class FeatureScaling(NamedTuple):
 
     @classmethod
     def of(cls, X: np.ndarray, kind: str) -> FeatureScaling:
-        """Learn from rows."""
+        """Learn the scaling from rows."""
         rows = _without_empty_columns(X)
-        knots = values = np.zeros((X.shape[1], 0))
         mean: Any = np.nanmean(rows, axis=0, dtype=np.float64)
-        fill, offset, scale = mean, mean, np.ones_like(mean)
+        scale = np.ones_like(mean)
         if kind == "l2":
-            scale = _positive(
-                np.sqrt(np.nansum(np.square(rows, dtype=np.float64), axis=0))
-            )
+            squares = np.square(rows, dtype=np.float64)
+            scale = np.sqrt(np.nansum(squares, axis=0))
         elif kind in ("standard", "joined"):
-            scale = _positive(np.nanstd(rows, axis=0, dtype=np.float64))
-        if kind in ("rank-gauss", "joined"):
-            curves = [_normal_scores(column) for column in rows.T]
-            knots, values = (np.stack(part) for part in zip(*curves, strict=True))
-            fill = np.nanmedian(rows, axis=0).astype(np.float64)
-        return cls(kind, fill, offset, scale, knots, values)
+            scale = np.nanstd(rows, axis=0, dtype=np.float64)
+        scale = np.where(scale > 0, scale, 1.0)
+        if kind not in CURVED:
+            no_curve = np.zeros((X.shape[1], 0))
+            return cls(kind, mean, mean, scale, no_curve, no_curve)
+        curves = [_rank_gauss_curve(column) for column in rows.T]
+        knots = np.stack([curve[0] for curve in curves])
+        values = np.stack([curve[1] for curve in curves])
+        median = np.nanmedian(rows, axis=0).astype(np.float64)
+        return cls(kind, median, mean, scale, knots, values)
 
     @property
     def n_scaled(self) -> int:
         """Number of features after scaling."""
-        return self.fill.size * (2 if self.kind == "joined" else 1)
+        if self.kind == "joined":
+            return 2 * self.fill.size
+        return self.fill.size
 
     def apply(self, X: np.ndarray) -> np.ndarray:
         """Scale rows; the result has their precision."""
         missing = np.isnan(X)
         if missing.any():
             X = np.where(missing, self.fill.astype(X.dtype), X)
-        parts = []
-        if self.kind in ("rank-gauss", "joined"):
-            parts.append(self._curves(X))
-        if self.kind != "rank-gauss":
-            parts.append(self._shifted(X))
-        return parts[0] if len(parts) == 1 else np.hstack(parts)
+        if self.kind == "rank-gauss":
+            return self._normal_scores(X)
+        if self.kind == "joined":
+            return np.hstack([self._normal_scores(X), self._shift_and_scale(X)])
+        return self._shift_and_scale(X)
 
-    def _shifted(self, X: np.ndarray) -> np.ndarray:
-        # Doubles, for an offset may be large beside what is left when it is taken off.
+    def _shift_and_scale(self, X: np.ndarray) -> np.ndarray:
+        # In double precision, as centring cancels digits where the offset is large.
         shifted = np.subtract(X, self.offset, dtype=np.float64)
         shifted /= self.scale
         if self.kind == "joined":
-            np.clip(shifted, -FARTHEST, FARTHEST, out=shifted)
+            np.clip(shifted, -CLIP, CLIP, out=shifted)
         return shifted.astype(X.dtype, copy=False)
 
-    def _curves(self, X: np.ndarray) -> np.ndarray:
+    def _normal_scores(self, X: np.ndarray) -> np.ndarray:
         from .._engine.kernels.curves import follow_curves
 
         scaled = np.empty(X.shape, dtype=X.dtype)
-        knots, values = (
-            np.asarray(part, dtype=X.dtype) for part in (self.knots, self.values)
-        )
+        knots = np.asarray(self.knots, dtype=X.dtype)
+        values = np.asarray(self.values, dtype=X.dtype)
         follow_curves(np.ascontiguousarray(X), knots, values, scaled)
         return scaled
 
 
 class ScaledRows:
-    """Rows that are scaled when they are asked for, so that all of them never exist at once."""
+    """Rows that are scaled lazily, on access, so that not all of them are held in memory."""
 
     def __init__(self, X: np.ndarray, scaling: FeatureScaling) -> None:
-        self.X, self.scaling = X, scaling
-        self.shape, self.dtype = (len(X), scaling.n_scaled), X.dtype
+        self.X = X
+        self.scaling = scaling
+        self.shape = (len(X), scaling.n_scaled)
+        self.dtype = X.dtype
 
     def __getitem__(self, rows: Any) -> np.ndarray:
         return self.scaling.apply(self.X[rows])
 
 
 def _without_empty_columns(X: np.ndarray) -> np.ndarray:
-    """Columns without any value count as constant."""
+    """Columns in which all values are missing, set to zero."""
     empty = np.isnan(X).all(axis=0)
-    return np.where(empty, X.dtype.type(0), X) if empty.any() else X
+    if not empty.any():
+        return X
+    return np.where(empty, X.dtype.type(0), X)
 
 
-def _positive(scale: np.ndarray) -> np.ndarray:
-    return np.where(scale > 0, scale, 1.0)
-
-
-def _normal_scores(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Knots of a curve from values to normal scores of mean 0 and variance 1 over the column."""
+def _rank_gauss_curve(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Knots of the rank-Gauss curve: from values to normal scores of mean 0 and variance 1."""
     from scipy.special import ndtri
 
-    found, counts = np.unique(
-        column[~np.isnan(column)].astype(np.float64), return_counts=True
-    )
+    present = column[~np.isnan(column)].astype(np.float64)
+    knots, counts = np.unique(present, return_counts=True)
     share = counts / counts.sum()
-    # Equal values share the middle of their ranks.
+    # Ties get the score of their middle rank.
     scores = ndtri(np.cumsum(share) - share / 2)
-    mean = share @ scores
-    spread = np.sqrt(share @ np.square(scores - mean))
-    scores = (scores - mean) / (spread if spread > 0 else 1.0)
-    at = np.arange(found.size)
-    if found.size > MOST_KNOTS:
+    scores -= share @ scores
+    spread = np.sqrt(share @ np.square(scores))
+    if spread > 0:
+        scores /= spread
+    chosen = np.arange(knots.size)
+    if knots.size > MAX_KNOTS:
         # Evenly spaced scores, so that long tails are followed as closely as the middle.
-        at = np.searchsorted(scores, np.linspace(scores[0], scores[-1], MOST_KNOTS))
-        at = np.unique(at.clip(0, found.size - 1))
-    at = np.pad(at, (0, MOST_KNOTS - at.size), mode="edge")
-    return found[at], scores[at]
+        grid = np.linspace(scores[0], scores[-1], MAX_KNOTS)
+        chosen = np.searchsorted(scores, grid)
+        chosen = np.unique(chosen.clip(0, knots.size - 1))
+    chosen = np.pad(chosen, (0, MAX_KNOTS - chosen.size), mode="edge")
+    return knots[chosen], scores[chosen]
 
 
 def check_scaling(scaling: Any) -> str:
-    """The kind of scaling that a parameter names; None is a name of its own."""
+    """The kind of feature scaling that a parameter names; None stands for "none"."""
     from .._engine.checks import check_choice
 
     if scaling is None:

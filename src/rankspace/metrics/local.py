@@ -1,59 +1,140 @@
-"""Distances that are measured by many metrics at once."""
+"""Local metrics: weighted sums of kernels of several Mahalanobis distances."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from .._engine.checks import check_choice
-from .._engine.parallel.threads import thread_map
+from .._engine.parallel.threads import single_threaded_blas, thread_map
 from ..search.ranking import Ranking
-from .embedding import EmbeddingMetric, _frozen
+from .embedding import EmbeddingMetric
 from .feature_scaling import FeatureScaling
-from .local_distances import BLOCK, KERNELS, Anchored, list_profile
-from .local_index import LocalIndex
-from .storage import StoredMetric
+from .local_index import BLOCK, LocalIndex
+from .storage import StoredMetric, read_only_array
 
 SCALING_ARRAYS = ("fill", "offset", "scale", "knots", "values")
 
 
+def paper_kernel(squares: np.ndarray) -> np.ndarray:
+    """Kernel ``d exp(-d)`` of the paper, which falls again beyond d = 1."""
+    d = np.sqrt(squares)
+    return d * np.exp(-d)
+
+
+def rbf_kernel(squares: np.ndarray) -> np.ndarray:
+    """Radial basis function kernel, ``1 - exp(-d^2 / 2)``, which saturates at 1."""
+    if squares.dtype == np.float32:
+        # Several times faster than expm1, and as exact as the distances are.
+        return 1 - np.exp(-0.5 * squares)
+    return -np.expm1(-0.5 * squares)
+
+
+KERNELS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "paper": paper_kernel,
+    "rbf": rbf_kernel,
+    "distance": np.sqrt,
+}
+
+
+class AnchoredMetrics(NamedTuple):
+    """Mahalanobis metrics with anchors, stacked so that all distances are one matrix product.
+
+    ``maps`` (d, r * m) holds the first rows of all m maps, then all second ones, so that squared
+    distances are sums of r slices. ``offsets`` are the mapped anchors.
+    """
+
+    maps: np.ndarray
+    offsets: np.ndarray
+    n_metrics: int
+
+    @classmethod
+    def of(
+        cls, factors: np.ndarray, anchors: np.ndarray, dtype: Any
+    ) -> AnchoredMetrics:
+        """Stack factors (m, r, d) with anchors (m, d)."""
+        maps = np.asfortranarray(_stacked(factors).T.astype(dtype))
+        offsets = np.einsum("mrd,md->rm", factors, anchors).ravel().astype(dtype)
+        return cls(maps, offsets, len(factors))
+
+    def squares(self, Z: np.ndarray) -> np.ndarray:
+        """Squared distances (n, m) of rows from the anchor of each metric."""
+        m = self.n_metrics
+        mapped = Z @ self.maps
+        mapped -= self.offsets
+        np.square(mapped, out=mapped)
+        squares = mapped[:, :m].copy()
+        for start in range(m, mapped.shape[1], m):
+            squares += mapped[:, start : start + m]
+        return squares
+
+
+def _stacked(factors: np.ndarray) -> np.ndarray:
+    """Factors (m, r, d) as one map (r * m, d)."""
+    m, r, d = factors.shape
+    return factors.transpose(1, 0, 2).reshape(r * m, d)
+
+
+def kernel_values(metrics: AnchoredMetrics, Z: np.ndarray, kernel: str) -> np.ndarray:
+    """Kernel values (n, m) of all rows under each metric, computed in parallel blocks."""
+    values = np.empty((len(Z), metrics.n_metrics), dtype=Z.dtype)
+    step = max(16, BLOCK // metrics.maps.shape[1])
+
+    def work(start: int) -> None:
+        block = slice(start, start + step)
+        values[block] = KERNELS[kernel](metrics.squares(Z[block]))
+
+    with single_threaded_blas():
+        for _ in thread_map(work, range(0, len(Z), step), depth=4):
+            pass
+    return values
+
+
+def list_profile(Z: np.ndarray) -> np.ndarray:
+    """Profile of a candidate list: mean and standard deviation of each feature."""
+    mean = Z.mean(axis=0, dtype=np.float64)
+    deviation = Z.std(axis=0, dtype=np.float64)
+    return np.concatenate([mean, deviation])
+
+
 class Reason(NamedTuple):
-    """What one metric, or one feature, adds to the score of a row beyond that of the others."""
+    """Contribution of an anchor or a feature to a score, relative to the mean of the list."""
 
     name: str
     contribution: float
 
 
 class LocalMetric(StoredMetric):
-    """A weighted sum of what several metrics see: ``f(x) = sum_r w_r h(|L_r (x - p_r)|)``.
+    """A weighted sum of kernels of several metrics: ``f(x) = sum_r w_r h(|L_r (x - p_r)|)``.
 
-    With anchors p_r it measures how far a document is from ideal ones, whatever the query, and may
-    add a linear function of the features; without, each query is the anchor of all metrics. The
-    weights may be those of the training queries most like the one at hand. Smaller is nearer;
-    scores are minus these distances.
+    With anchors p_r, it scores a document by its distances from them, whatever the query, and may
+    add a linear function of the features. Without anchors, all distances are measured from the
+    query. The weights may be averaged over the training queries most similar to the query at hand.
+    Smaller is nearer; scores are minus these distances.
 
     Parameters
     ----------
     factors : array-like of shape (n_metrics, n_components, n_scaled)
         The maps L_r, of scaled features.
-    weights : array-like of shape (n_metrics,) or (n_sites, n_metrics)
-        The weights w_r, or those of each site.
+    weights : array-like of shape (n_metrics,) or (n_profiles, n_metrics)
+        The weights w_r, or those of each reference profile.
     anchors : array-like of shape (n_metrics, n_scaled), optional
         The points p_r. By default the query itself.
     linear : array-like of shape (n_scaled,), optional
-        What a unit of each feature adds to the score of a document.
+        Coefficients of the scaled features in the score of a document.
     kernel : {"rbf", "paper", "distance"}, default="rbf"
         The function h: ``1 - exp(-d^2/2)``, ``d exp(-d)`` or ``d``.
     scaling : FeatureScaling, optional
-        What is done to features first; nothing by default.
-    sites : array-like of shape (n_sites, n_profile), optional
-        Where weights were learned: vectors of queries, or means and standard deviations of lists.
+        Scaling of the features before they are mapped; none by default.
+    reference_profiles : array-like of shape (n_profiles, n_profile_features), optional
+        Profiles of the training queries that have weights of their own: vectors of queries, or
+        means and standard deviations of candidate lists.
     n_neighbors : int, default=10
-        How many sites the weights are averaged over.
+        Number of nearest reference profiles whose weights are averaged.
     parameters : mapping, optional
-        How it was learned, as JSON can hold it; stored with the metric.
+        How the metric was learned, as JSON values; saved with it.
 
     Examples
     --------
@@ -65,7 +146,14 @@ class LocalMetric(StoredMetric):
     """
 
     kind = "local"
-    arrays = ("factors", "weights", "anchors", "linear", "sites", *SCALING_ARRAYS)
+    arrays = (
+        "factors",
+        "weights",
+        "anchors",
+        "linear",
+        "reference_profiles",
+        *SCALING_ARRAYS,
+    )
 
     def __init__(
         self,
@@ -76,75 +164,80 @@ class LocalMetric(StoredMetric):
         linear: Any = None,
         kernel: str = "rbf",
         scaling: FeatureScaling | None = None,
-        sites: Any = None,
+        reference_profiles: Any = None,
         n_neighbors: int = 10,
         parameters: Mapping[str, Any] | None = None,
     ) -> None:
         check_choice(kernel, "kernel", KERNELS)
-        self.factors = _array(factors, "factors", 3)
-        m, _, d = self.factors.shape
-        none = np.zeros((0, d))
-        self.weights = _array(np.atleast_2d(weights), "weights", 2)
-        self.anchors = _array(none if anchors is None else anchors, "anchors", 2)
-        self.linear = _array(np.zeros(0) if linear is None else linear, "linear", 1)
-        self.sites = _array(none if sites is None else sites, "sites", 2)
-        self.scaling = scaling if scaling is not None else _no_scaling(d)
+        self.factors = read_only_array(factors, "factors", 3)
+        d = self.factors.shape[2]
+        # Files cannot hold None: what is missing is stored as an empty array.
+        if anchors is None:
+            anchors = np.zeros((0, d))
+        if linear is None:
+            linear = np.zeros(0)
+        if reference_profiles is None:
+            reference_profiles = np.zeros((0, d))
+        if scaling is None:
+            scaling = _no_scaling(d)
+        self.weights = read_only_array(np.atleast_2d(weights), "weights", 2)
+        self.anchors = read_only_array(anchors, "anchors", 2)
+        self.linear = read_only_array(linear, "linear", 1)
+        self.reference_profiles = read_only_array(
+            reference_profiles, "reference_profiles", 2
+        )
+        self.scaling = scaling
         for name in SCALING_ARRAYS:
-            setattr(self, name, getattr(self.scaling, name))
+            setattr(self, name, getattr(scaling, name))
         self.kernel = kernel
-        self._stacks: dict[str, Anchored] = {}
         self.n_neighbors = int(n_neighbors)
-        own = {
+        self.parameters = {
+            **(parameters or {}),
             "kernel": kernel,
-            "scaling": self.scaling.kind,
+            "scaling": scaling.kind,
             "n_neighbors": self.n_neighbors,
         }
-        self.parameters = {**(parameters or {}), **own}
-        self._check_shapes(m, d)
+        self._anchored: dict[str, AnchoredMetrics] = {}
+        self._check_shapes()
 
-    def _check_shapes(self, m: int, d: int) -> None:
-        rows = len(self.weights)
-        wrong = (
-            self.weights.shape != (rows, m)
-            or rows != max(1, len(self.sites))
-            or self.anchors.shape not in ((0, d), (m, d))
-            or self.linear.size not in (0, d)
-            or self.scaling.n_scaled != d
+    def _check_shapes(self) -> None:
+        m, _, d = self.factors.shape
+        n_profiles = max(1, len(self.reference_profiles))
+        consistent = (
+            self.weights.shape == (n_profiles, m)
+            and self.anchors.shape in ((0, d), (m, d))
+            and self.linear.size in (0, d)
+            and self.scaling.n_scaled == d
         )
-        if wrong:
+        if not consistent:
             raise ValueError(
-                f"{m} metrics of {d} scaled features need as many weights for each site, as many "
-                f"anchors or none, and features scaled to {d}: got weights {self.weights.shape}, "
-                f"sites {self.sites.shape}, anchors {self.anchors.shape}, linear "
-                f"{self.linear.shape}, and {self.scaling.n_scaled} features after scaling."
+                f"{m} metrics of {d} scaled features need weights of shape ({n_profiles}, {m}), "
+                f"anchors of shape ({m}, {d}) or none, a linear term of {d} or none, and scaling "
+                f"to {d} features: got weights {self.weights.shape}, anchors {self.anchors.shape}, "
+                f"linear {self.linear.shape}, and {self.scaling.n_scaled} scaled features."
             )
 
     @classmethod
     def _restore(
         cls, arrays: Mapping[str, np.ndarray], parameters: dict[str, Any]
     ) -> Self:
-        own = {key: parameters.pop(key) for key in ("kernel", "scaling", "n_neighbors")}
-        scaling = FeatureScaling(
-            own["scaling"], *(arrays[name] for name in SCALING_ARRAYS)
-        )
-        optional = {
-            name: arrays[name] if arrays[name].size else None
-            for name in ("anchors", "linear", "sites")
-        }
+        scaling_arrays = [arrays[name] for name in SCALING_ARRAYS]
         return cls(
             arrays["factors"],
             arrays["weights"],
-            **optional,
-            kernel=own["kernel"],
-            scaling=scaling,
-            n_neighbors=own["n_neighbors"],
+            anchors=arrays["anchors"],
+            linear=arrays["linear"],
+            kernel=parameters.pop("kernel"),
+            scaling=FeatureScaling(parameters.pop("scaling"), *scaling_arrays),
+            reference_profiles=arrays["reference_profiles"],
+            n_neighbors=parameters.pop("n_neighbors"),
             parameters=parameters,
         )
 
     @property
     def n_features(self) -> int:
-        """Number of features it takes."""
-        return self.fill.size  # type: ignore[attr-defined]
+        """Number of features of an item."""
+        return self.scaling.fill.size
 
     @property
     def n_metrics(self) -> int:
@@ -153,7 +246,7 @@ class LocalMetric(StoredMetric):
 
     @property
     def has_anchors(self) -> bool:
-        """Whether it measures from documents of its own, and not from queries."""
+        """Whether distances are measured from anchors, not from queries."""
         return len(self.anchors) > 0
 
     # ------------------------------------------------------------------ candidate lists
@@ -166,38 +259,37 @@ class LocalMetric(StoredMetric):
         X : array-like of shape (n, n_features)
             Documents.
         qid : array-like of shape (n,), optional
-            The query of each document; needed if weights are those of alike queries.
+            The query of each document; needed if weights depend on the query.
 
         Returns
         -------
         ndarray of shape (n,)
         """
         X = self._documents(X)
-        if not len(self.sites):
-            return self._sum(X, self.weights[0])
+        if not len(self.reference_profiles):
+            return self._score_rows(X, self.weights[0])
         if qid is None:
-            raise ValueError(
-                "weights are those of the most alike queries: pass qid=...."
-            )
-        names, owner = np.unique(np.asarray(qid), return_inverse=True)
+            raise ValueError("the weights depend on the query: pass qid=....")
+        names, query_of_row = np.unique(np.asarray(qid), return_inverse=True)
         scores = np.empty(len(X), dtype=X.dtype)
         for q in range(names.size):
-            rows = np.flatnonzero(owner == q)
-            weights = self.weights_at(list_profile(self.scaling.apply(X[rows]))[None])[
-                0
-            ]
-            scores[rows] = self._sum(X[rows], weights)
+            rows = np.flatnonzero(query_of_row == q)
+            profile = list_profile(self.scaling.apply(X[rows]))
+            weights = self.weights_at(profile[None])[0]
+            scores[rows] = self._score_rows(X[rows], weights)
         return scores
 
-    def _sum(self, X: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    def _score_rows(self, X: np.ndarray, weights: np.ndarray) -> np.ndarray:
         weights = weights.astype(X.dtype)
         scores = np.empty(len(X), dtype=X.dtype)
         step = max(16, BLOCK // self.factors[:, :, 0].size)
 
         def work(start: int) -> None:
-            Z = self.scaling.apply(X[start : start + step])
-            found = self._heights(Z) @ -weights
-            scores[start : start + step] = found + Z @ self._linear(X.dtype)
+            block = slice(start, start + step)
+            Z = self.scaling.apply(X[block])
+            scores[block] = self._kernel_values(Z) @ -weights + Z @ self._linear(
+                Z.dtype
+            )
 
         for _ in thread_map(work, range(0, len(X), step), depth=4):
             pass
@@ -208,34 +300,37 @@ class LocalMetric(StoredMetric):
             return np.zeros(self.factors.shape[2], dtype=dtype)
         return self.linear.astype(dtype)
 
-    def _heights(self, Z: np.ndarray) -> np.ndarray:
-        if Z.dtype.name not in self._stacks:
-            self._stacks[Z.dtype.name] = Anchored.of(
+    def _kernel_values(self, Z: np.ndarray) -> np.ndarray:
+        precision = Z.dtype.name
+        if precision not in self._anchored:
+            self._anchored[precision] = AnchoredMetrics.of(
                 self.factors, self.anchors, Z.dtype
             )
-        return KERNELS[self.kernel](self._stacks[Z.dtype.name].squares(Z))
+        return self._apply_kernel(self._anchored[precision].squares(Z))
 
     def weights_at(self, profiles: np.ndarray) -> np.ndarray:
-        """Weights of metrics for queries: those of the nearest sites on average, or of all.
+        """Weights of metrics for queries, averaged over the nearest reference profiles.
 
         Parameters
         ----------
-        profiles : ndarray of shape (n_queries, n_profile)
-            Scaled vectors of queries, or profiles of lists.
+        profiles : ndarray of shape (n_queries, n_profile_features)
+            Scaled vectors of queries, or profiles of candidate lists.
 
         Returns
         -------
         ndarray of shape (n_queries, n_metrics)
+            The same weights for all queries if there are no reference profiles.
         """
-        if not len(self.sites):
+        if not len(self.reference_profiles):
             return np.broadcast_to(self.weights, (len(profiles), self.n_metrics))
         from scipy.spatial.distance import cdist
 
-        order = np.argsort(cdist(profiles, self.sites), axis=1, kind="stable")
+        distances = cdist(profiles, self.reference_profiles)
+        order = np.argsort(distances, axis=1, kind="stable")
         return self.weights[order[:, : self.n_neighbors]].mean(axis=1)
 
     def contributions(self, X: Any) -> np.ndarray:
-        """What each metric, then each scaled feature, adds to the score of documents.
+        """Contributions of each metric, then of each scaled feature, to scores of documents.
 
         Parameters
         ----------
@@ -249,87 +344,62 @@ class LocalMetric(StoredMetric):
         """
         Z = self.scaling.apply(self._documents(X))
         weights = self.weights.mean(axis=0)
-        return np.hstack([self._heights(Z) * -weights, Z * self._linear(Z.dtype)])
+        return np.hstack([self._kernel_values(Z) * -weights, Z * self._linear(Z.dtype)])
 
     def explain(self, X: Any, top: int = 3) -> list[list[Reason]]:
-        """Which anchors and features set each document of a list apart from the others.
+        """Explain scores: the anchors and features that set a document apart from its list.
 
         Parameters
         ----------
         X : array-like of shape (n, n_features)
             The documents of one list.
         top : int, default=3
-            How many reasons for each.
+            Number of reasons for each document.
 
         Returns
         -------
         list of list of Reason
             For each document, the largest differences from the mean of the list first.
         """
-        parts = self.contributions(X)
-        parts = parts - parts.mean(axis=0)
-        order = np.argsort(-np.abs(parts), axis=1, kind="stable")[:, :top]
+        contributions = self.contributions(X)
         return [
-            [Reason(self._name(j), float(row[j])) for j in best]
-            for row, best in zip(parts, order.tolist(), strict=True)
+            self._reasons(row, top)
+            for row in contributions - contributions.mean(axis=0)
         ]
 
+    def _reasons(self, differences: np.ndarray, top: int) -> list[Reason]:
+        largest = np.argsort(-np.abs(differences), kind="stable")[:top]
+        return [Reason(self._name(j), float(differences[j])) for j in largest]
+
     def _name(self, column: int) -> str:
-        m = self.n_metrics
-        return (
-            f"anchor {column}"
-            if column < m
-            else f"feature {(column - m) % self.n_features}"
-        )
+        if column < self.n_metrics:
+            return f"anchor {column}"
+        # Joined scaling has two columns for each feature.
+        return f"feature {(column - self.n_metrics) % self.n_features}"
 
     def _documents(self, X: Any) -> np.ndarray:
         if not self.has_anchors:
             raise ValueError(
                 "this metric measures from queries: use rank, rerank or distances."
             )
-        return self._checked(X, "X")
+        return self._check_rows(X, "X")
 
     # ------------------------------------------------------------------ queries with vectors
 
     def distances(self, Q: Any, X: Any) -> np.ndarray:
-        """Distances of each query from each item.
-
-        Parameters
-        ----------
-        Q, X : array-like of shape (n_queries, n_features) and (n_items, n_features)
-            Queries and items.
-
-        Returns
-        -------
-        ndarray of shape (n_queries, n_items)
-        """
-        return LocalIndex(X, self).distances(Q)
-
-    def rank(self, Q: Any, X: Any, k: int | None = None) -> Ranking:
-        """List the nearest rows of ``X`` for each query.
-
-        Parameters
-        ----------
-        Q, X : array-like of shape (n_queries, n_features) and (n_items, n_features)
-            Queries and items.
-        k : int, optional
-            Length of the lists; all items by default.
-
-        Returns
-        -------
-        Ranking
-        """
-        return LocalIndex(X, self).rank(Q, k)
+        return self._index(X).distances(Q)
 
     def rerank(self, Q: Any, X: Any, candidates: Ranking | Sequence[Any]) -> Ranking:
-        """Sort a shortlist of each query, as any index proposes it.
+        """Rerank candidate items of each query, as proposed by any index.
 
-        Local metrics are no distance of two vectors, so no index finds the nearest items by itself.
+        A local metric is not a distance of two vectors, so no vector index can search by it.
 
         Parameters
         ----------
-        Q, X : array-like of shape (n_queries, n_features) and (n_items, n_features)
-            Queries and items.
+        Q : array-like of shape (n_queries, n_features)
+            Queries.
+        X : array-like of shape (n_items, n_features)
+            Items.
         candidates : Ranking or sequence of array-like of int
             Rows of ``X`` for each query.
 
@@ -337,9 +407,30 @@ class LocalMetric(StoredMetric):
         -------
         Ranking
         """
-        return LocalIndex(X, self).rerank(Q, candidates)
+        return self._index(X).rerank(Q, candidates)
 
-    def _checked(self, X: Any, name: str) -> np.ndarray:
+    def _index(self, X: Any) -> LocalIndex:
+        return LocalIndex(X, self)
+
+    def _embed_items(self, X: Any) -> np.ndarray:
+        if self.has_anchors:
+            raise ValueError(
+                "this metric measures from anchors, not from queries: use scores."
+            )
+        return self._embed(self.scaling.apply(self._check_rows(X, "X")))
+
+    def _embed_queries(self, Q: Any) -> tuple[np.ndarray, np.ndarray]:
+        Z = self.scaling.apply(self._check_rows(Q, "Q"))
+        return self._embed(Z), self.weights_at(Z)
+
+    def _embed(self, Z: np.ndarray) -> np.ndarray:
+        m, r, _ = self.factors.shape
+        return (Z @ _stacked(self.factors).T.astype(Z.dtype)).reshape(len(Z), r, m)
+
+    def _apply_kernel(self, squares: np.ndarray) -> np.ndarray:
+        return KERNELS[self.kernel](squares)
+
+    def _check_rows(self, X: Any, name: str) -> np.ndarray:
         from sklearn.utils import check_array
 
         X = check_array(
@@ -356,17 +447,9 @@ class LocalMetric(StoredMetric):
 
 
 def _no_scaling(d: int) -> FeatureScaling:
-    none = np.zeros((d, 0))
-    return FeatureScaling("none", np.zeros(d), np.zeros(d), np.ones(d), none, none)
-
-
-def _array(values: Any, name: str, n_dims: int) -> np.ndarray:
-    array = np.array(values, order="C")
-    if array.ndim != n_dims:
-        raise ValueError(
-            f"{name} must have {n_dims} dimensions: got shape {array.shape}."
-        )
-    return _frozen(array, name)
+    no_curve = np.zeros((d, 0))
+    zeros = np.zeros(d)
+    return FeatureScaling("none", zeros, zeros, np.ones(d), no_curve, no_curve)
 
 
 Metric = EmbeddingMetric | LocalMetric

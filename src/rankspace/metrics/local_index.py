@@ -1,103 +1,109 @@
-"""Items to be ranked by a metric that is no distance of two vectors."""
+"""Search index for local metrics, which are not distances of two mapped vectors."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from .._engine.parallel.threads import thread_map
 from ..search.ranking import Ranking
-from .local_distances import BLOCK, KERNELS
+
+BLOCK = 2**21  # numbers in a block of work
+
+
+class QueryAnchored(Protocol):
+    """What the index needs of a local metric that measures from queries."""
+
+    def _embed_items(self, X: Any) -> np.ndarray:
+        """Items mapped by all metrics, of shape (n_items, n_components, n_metrics)."""
+
+    def _embed_queries(self, Q: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Queries mapped likewise, and the weights of metrics (n_queries, n_metrics)."""
+
+    def _apply_kernel(self, squares: np.ndarray) -> np.ndarray:
+        """Kernel values of squared distances."""
 
 
 class LocalIndex:
-    """Items under a metric that measures from the query: what `Index` is to a linear metric."""
+    """Exact search under a local metric that measures from queries, as `Index` is under others."""
 
-    def __init__(self, X: Any, metric: Any) -> None:
-        if metric.has_anchors:
-            raise ValueError(
-                "this metric measures from anchors, not from queries: use scores."
-            )
+    def __init__(self, X: Any, metric: QueryAnchored) -> None:
         self.metric = metric
-        self.embedded = self._embed(metric._checked(X, "X"))
-
-    def _embed(self, X: np.ndarray) -> np.ndarray:
-        m, r, d = self.metric.factors.shape
-        stacked = self.metric.factors.transpose(1, 0, 2).reshape(r * m, d)
-        return (self.metric.scaling.apply(X) @ stacked.T.astype(X.dtype)).reshape(
-            len(X), r, m
-        )
-
-    def _queries(self, Q: Any) -> tuple[np.ndarray, np.ndarray]:
-        Q = self.metric._checked(Q, "Q")
-        return self._embed(Q), self.metric.weights_at(self.metric.scaling.apply(Q))
-
-    def _one(self, point: np.ndarray, weights: np.ndarray, items: Any) -> np.ndarray:
-        chosen = self.embedded[items]
-        step = max(16, BLOCK // point.size)
-        found = np.empty(len(chosen))
-        for start in range(0, len(chosen), step):
-            squares = np.sum((chosen[start : start + step] - point) ** 2, axis=1)
-            found[start : start + step] = KERNELS[self.metric.kernel](squares) @ weights
-        return found
+        self.items = metric._embed_items(X)
 
     def distances(self, Q: Any) -> np.ndarray:
-        """Distances of each query from each item."""
-        points, weights = self._queries(Q)
-        every = slice(None)
-        return np.stack(
-            [self._one(*pair, every) for pair in zip(points, weights, strict=True)]
-        )
+        """Distances from each query to each item."""
+        points, weights = self.metric._embed_queries(Q)
+        return self._distances(points, weights)
 
     def blocks(
         self, Q: Any, k: int | None = None, *, query_items: Any = None
     ) -> Iterator[Ranking]:
-        """Rankings of blocks of queries, without the item that each query is."""
-        points, weights = self._queries(Q)
-        own = (
-            np.full(len(points), -1) if query_items is None else np.asarray(query_items)
-        )
-        step = max(1, BLOCK // len(self.embedded))
+        """Rankings of blocks of queries, each query's own item left out."""
+        points, weights = self.metric._embed_queries(Q)
+        excluded = _excluded(query_items, len(points))
+        step = max(1, BLOCK // len(self.items))
 
-        def work(start: int) -> Ranking:
-            part = range(start, min(start + step, len(points)))
-            table = np.stack(
-                [self._one(points[q], weights[q], slice(None)) for q in part]
-            )
-            for row, item in zip(table, own[start : start + step], strict=True):
+        def rank_block(start: int) -> Ranking:
+            block = slice(start, start + step)
+            distances = self._distances(points[block], weights[block])
+            for row, item in zip(distances, excluded[block], strict=True):
                 if item >= 0:
                     row[item] = np.inf
-            ranking = Ranking.from_distances(table)
-            return ranking if k is None else ranking.top(k)
+            ranking = Ranking.from_distances(distances)
+            if k is None:
+                return ranking
+            return ranking.top(k)
 
-        yield from thread_map(work, range(0, len(points), step))
+        yield from thread_map(rank_block, range(0, len(points), step))
 
     def rank(self, Q: Any, k: int | None = None) -> Ranking:
-        """The nearest items of each query."""
+        """Rank the nearest items of each query."""
         return Ranking.join(list(self.blocks(Q, k)))
 
     def rerank(
         self, Q: Any, candidates: Ranking | Sequence[Any], *, query_items: Any = None
     ) -> Ranking:
-        """Given items of each query, sorted, without the item that the query is."""
-        points, weights = self._queries(Q)
-        lists = [
-            np.asarray(c[0] if isinstance(candidates, Ranking) else c)
-            for c in candidates
-        ]
-        if len(lists) != len(points):
+        """Rerank candidate items of each query, its own item left out."""
+        points, weights = self.metric._embed_queries(Q)
+        if isinstance(candidates, Ranking):
+            candidates = [items for items, _ in candidates]
+        if len(candidates) != len(points):
             raise ValueError(
-                f"candidates must have a list for each of {len(points)} queries: got {len(lists)}."
+                f"candidates must have a list for each of {len(points)} queries: "
+                f"got {len(candidates)}."
             )
-        own = (
-            np.full(len(points), -1) if query_items is None else np.asarray(query_items)
-        )
-        found = []
-        for point, weight, items, mine in zip(points, weights, lists, own, strict=True):
-            items = items[items != mine].astype(np.int64)
-            distances = self._one(point, weight, items)
+        excluded = _excluded(query_items, len(points))
+        pairs = []
+        for q, listed in enumerate(candidates):
+            items = np.asarray(listed)
+            items = items[items != excluded[q]].astype(np.int64)
+            distances = self._to_items(points[q], weights[q], self.items[items])
             order = np.lexsort((items, distances))
-            found.append((items[order], distances[order]))
-        return Ranking.from_pairs(found, len(self.embedded))
+            pairs.append((items[order], distances[order]))
+        return Ranking.from_pairs(pairs, len(self.items))
+
+    def _distances(self, points: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        pairs = zip(points, weights, strict=True)
+        return np.stack([self._to_items(*pair, self.items) for pair in pairs])
+
+    def _to_items(
+        self, point: np.ndarray, weights: np.ndarray, items: np.ndarray
+    ) -> np.ndarray:
+        """Distances from one query to items, in blocks that bound the memory."""
+        step = max(16, BLOCK // point.size)
+        distances = np.empty(len(items))
+        for start in range(0, len(items), step):
+            block = slice(start, start + step)
+            squares = np.sum((items[block] - point) ** 2, axis=1)
+            distances[block] = self.metric._apply_kernel(squares) @ weights
+        return distances
+
+
+def _excluded(query_items: Any, n_queries: int) -> np.ndarray:
+    """The item to leave out for each query, or -1."""
+    if query_items is None:
+        return np.full(n_queries, -1)
+    return np.asarray(query_items)

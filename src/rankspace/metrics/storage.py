@@ -1,25 +1,26 @@
-"""The file format of metrics: one safetensors file, with version and parameters in its header."""
+"""The base of all metrics: read-only arrays, saved to and loaded from a safetensors file."""
 
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from .._engine.files import replacing
-from .._engine.text import PathLike
+from .._engine.files import PathLike, replacing
+from ..search.ranking import Ranking
 
 FORMAT_VERSION = 1
 _KINDS: dict[str, type[StoredMetric]] = {}
 
 
-class StoredMetric:
-    """A metric that is a few matrices and a mapping of parameters."""
+class StoredMetric(ABC):
+    """A metric that can be saved: a few arrays and a mapping of parameters."""
 
-    kind: ClassVar[str]
-    arrays: ClassVar[tuple[str, ...]]
+    kind: ClassVar[str]  # the name of the class in the header of a file
+    arrays: ClassVar[tuple[str, ...]]  # the attributes that a file stores
     parameters: dict[str, Any]
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -27,13 +28,51 @@ class StoredMetric:
         if "kind" in vars(cls):
             _KINDS[cls.kind] = cls
 
+    @abstractmethod
+    def distances(self, Q: Any, X: Any) -> np.ndarray:
+        """Distances from each query to each item; a similarity counts as its negative.
+
+        Parameters
+        ----------
+        Q : array-like of shape (n_queries, n_query_features)
+            Queries.
+        X : array-like of shape (n_items, n_features)
+            Items.
+
+        Returns
+        -------
+        ndarray of shape (n_queries, n_items)
+        """
+
+    def rank(self, Q: Any, X: Any, k: int | None = None) -> Ranking:
+        """Rank the nearest rows of ``X`` for each query.
+
+        Parameters
+        ----------
+        Q : array-like of shape (n_queries, n_query_features)
+            Queries.
+        X : array-like of shape (n_items, n_features)
+            Items.
+        k : int, optional
+            Length of the lists; all items by default.
+
+        Returns
+        -------
+        Ranking
+        """
+        return self._index(X).rank(Q, k)
+
+    @abstractmethod
+    def _index(self, X: Any) -> Any:
+        """A search index of items under this metric."""
+
     def save(self, path: PathLike) -> None:
-        """Write one safetensors file, with version and parameters in its header.
+        """Save to a safetensors file, with format version and parameters in its header.
 
         Parameters
         ----------
         path : path
-            Where to; an existing file is replaced once the new one is complete.
+            The file to write; an existing one is replaced once the new one is complete.
         """
         from safetensors.numpy import save
 
@@ -48,7 +87,7 @@ class StoredMetric:
 
     @classmethod
     def load(cls, path: PathLike) -> Self:
-        """Read a metric of this kind; see `load_metric`.
+        """Load a metric of this class; see `load_metric`.
 
         Parameters
         ----------
@@ -67,16 +106,29 @@ class StoredMetric:
         return cls(**arrays, parameters=parameters)  # type: ignore[call-arg]
 
     def __repr__(self) -> str:
-        shapes = ", ".join(
-            f"{name} {getattr(self, name).shape}" for name in self.arrays
+        shapes = [f"{name} {getattr(self, name).shape}" for name in self.arrays]
+        return f"{type(self).__name__}({', '.join(shapes)})"
+
+
+def read_only_array(values: Any, name: str, n_dims: int) -> np.ndarray:
+    """A read-only copy of an array of finite floats."""
+    array = np.array(values, order="C")
+    if array.ndim != n_dims:
+        raise ValueError(
+            f"{name} must have {n_dims} dimensions: got shape {array.shape}."
         )
-        return f"{type(self).__name__}({shapes})"
+    if array.dtype not in (np.float32, np.float64):
+        array = array.astype(np.float64)
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite: got NaN or infinity.")
+    array.flags.writeable = False
+    return array
 
 
-def load_metric(path: PathLike) -> Any:
-    """Read a metric that was saved.
+def load_metric(path: PathLike) -> StoredMetric:
+    """Load a metric from a safetensors file.
 
-    The file holds numbers and text only; reading it never runs anything.
+    The file holds numbers and text only; loading it never executes code.
 
     Parameters
     ----------
@@ -106,34 +158,35 @@ def load_metric(path: PathLike) -> Any:
             missing = set(kind.arrays) - set(stored.keys())
             if missing:
                 raise ValueError(
-                    f"{path} lacks the matrix {sorted(missing)[0]!r}: save it again."
+                    f"{path} lacks the array {sorted(missing)[0]!r}: save the metric again."
                 )
             arrays = {name: stored.get_tensor(name) for name in kind.arrays}
     except (SafetensorError, OSError) as error:
         if isinstance(error, FileNotFoundError):
             raise
         raise ValueError(
-            f"{path} is no metric file, or is damaged or cut short ({error}). Save it again."
+            f"{path} is not a metric file, or is damaged or cut short ({error}). Save it again."
         ) from error
     try:
         return kind._restore(arrays, json.loads(header.get("parameters", "{}")))
     except (KeyError, ValueError) as error:
-        raise ValueError(f"{path} holds no valid metric: {error}") from error
+        raise ValueError(f"{path} does not hold a valid metric: {error}") from error
 
 
 def _check_header(path: PathLike, header: Mapping[str, str]) -> type[StoredMetric]:
     version = header.get("rankspace_format")
     if version is None or not version.isdigit():
         raise ValueError(
-            f"{path} was not written by rankspace: its header names no format."
+            f"{path} was not written by rankspace: its header has no format version."
         )
     if int(version) > FORMAT_VERSION:
         raise ValueError(
-            f"{path} has format {version}, and this version of rankspace reads up to "
-            f"{FORMAT_VERSION}: upgrade rankspace."
+            f"{path} has format version {version}, and this rankspace reads up to "
+            f"version {FORMAT_VERSION}: upgrade rankspace."
         )
-    if header.get("kind") not in _KINDS:
+    kind = header.get("kind")
+    if kind not in _KINDS:
         raise ValueError(
-            f"{path} must hold a metric of kind {' or '.join(_KINDS)}: got {header.get('kind')!r}."
+            f"{path} must hold a metric of kind {', '.join(_KINDS)}: got {kind!r}."
         )
-    return _KINDS[header["kind"]]
+    return _KINDS[kind]

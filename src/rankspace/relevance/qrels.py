@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._engine.text import PathLike, malformed, read_lines
+from .._engine.files import PathLike, malformed, read_lines
 
 Judgment = tuple[Any, Any, float]
 

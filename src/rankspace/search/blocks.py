@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from .._engine.parallel import current_backend
+from .._engine.parallel import Step, current_backend
 from .._engine.parallel.threads import thread_map
 from .ranking import Ranking
 
@@ -46,7 +46,7 @@ class RankedBlocks(Iterator[Ranking]):
         return current_backend().remote and self._begun is None
 
 
-class JudgedSearch:
+class JudgedSearch(Step):
     """Ranks for a block of queries and judges the lists; only their scores come back."""
 
     def __init__(self, search: Any, judging: Any) -> None:

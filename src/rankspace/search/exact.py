@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .._engine.parallel import as_rows
 from .._engine.parallel.transport import mapped_file
+from .._engine.vectors import as_rows
 
 ITEM_BLOCK = (
     1024  # with 256 queries, a block of products stays in the second-level cache

@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
+from .._engine.parallel import Step
 from .._engine.parallel.threads import n_threads
 from ..relevance.rows import check_ids
 from .blocks import RankedBlocks
@@ -349,7 +350,7 @@ class Index:
         return self._search().ranking(items, keys, names)
 
 
-class _Search:
+class _Search(Step):
     """Lists of nearest items in a space; all that a search of some queries needs."""
 
     def __init__(self, space: Space, ids: np.ndarray | None) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .._engine.text import PathLike
+from .._engine.files import PathLike
 from ..display.page.report import write_report
 from ..evaluation.report import Comparison, Report, _Table, compare
 from ..relevance.relevance import Relevance

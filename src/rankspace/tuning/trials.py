@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from sklearn.base import clone
 
-from .._engine.parallel import current_backend
+from .._engine.parallel import Step, current_backend
 from .._engine.parallel.threads import single_threaded_blas
 from ..evaluation.measures import evaluate, parse_measure
 from ..learners.base import BaseRanker
@@ -173,7 +173,7 @@ class CrossValidation:
         return slowest * -(-len(folds) // current_backend().n_workers)
 
 
-class _FoldStep:
+class _FoldStep(Step):
     """Learns on the training part of a split, and judges its held-out queries."""
 
     def __init__(

@@ -1,1 +1,1 @@
-"""Compiled kernels: arrays in, arrays out, no checks. Import them where they are used."""
+"""Numba kernels: arrays in, arrays out, no checks. Import them inside functions: they compile."""

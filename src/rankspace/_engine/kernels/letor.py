@@ -1,18 +1,19 @@
-"""Numbers and lines of LETOR text, out of bytes.
+"""Parser for LETOR (svmlight) text: lines, query ids, feature indices and decimal numbers.
 
-Text is uint8, C-contiguous and ends in a newline, so that no loop over it needs a bound.
+Text is a C-contiguous uint8 array that ends in a newline, so that no loop over it needs a bound.
 """
 
 import numpy as np
 from numba import njit
 
-# What a number or a block turned out to be. The caller words the errors.
+# Status of a number or a block. The caller words the errors.
 FINE, HARD, BAD_NUMBER, NO_QID, BAD_QID, BAD_INDEX, UNORDERED, TOO_WIDE, GARBAGE = (
     range(9)
 )
 
 NEWLINE, TAB, RETURN, SPACE, HASH = 10, 9, 13, 32, 35
 PLUS, MINUS, POINT, COLON, LETTER_E = 43, 45, 46, 58, 101
+ZERO, NINE = 48, 57
 
 # 10**22 is the largest power of ten that is a float64.
 POWERS = 10.0 ** np.arange(23)
@@ -40,9 +41,8 @@ def divide_wide(mantissa, power):
     product = quotient * power
     a, b = halves(quotient)
     c, d = halves(power)
-    error = (
-        (a * c - product) + a * d + b * c
-    ) + b * d  # quotient * power - product, exactly
+    # This is quotient * power - product, exactly.
+    error = ((a * c - product) + a * d + b * c) + b * d
     gap = high - product
     correction = ((gap - error) + low) / power
     # Three roundings of at most 2**-53 each went into the correction; allow for sixteen.
@@ -68,60 +68,79 @@ def decimal(mantissa, exponent):
 
 
 @njit(cache=True, nogil=True)
-def read_exponent(text, at):
-    """Read the signed digits after an "e": the exponent, the next position, if there are any."""
+def is_digit(byte):
+    """Whether a byte is an ASCII digit."""
+    return ZERO <= byte <= NINE
+
+
+@njit(cache=True, nogil=True)
+def read_sign(text, at):
+    """Read an optional sign: whether it is a minus, and the next position."""
     negative = text[at] == MINUS
     if negative or text[at] == PLUS:
         at += 1
+    return negative, at
+
+
+@njit(cache=True, nogil=True)
+def read_exponent(text, at):
+    """Read the signed digits after an "e": the exponent, the next position, if there are any."""
+    negative, at = read_sign(text, at)
     start = at
     exponent = 0
-    while 48 <= text[at] <= 57:
+    while is_digit(text[at]):
         if exponent < 100_000:
-            exponent = exponent * 10 + (text[at] - 48)
+            exponent = exponent * 10 + (text[at] - ZERO)
         at += 1
-    return -exponent if negative else exponent, at, at > start
+    if negative:
+        exponent = -exponent
+    return exponent, at, at > start
+
+
+@njit(cache=True, nogil=True)
+def read_digits(text, at, mantissa, n_significant):
+    """Append digits to a mantissa: the mantissa, its significant digits, the next position.
+
+    Digits beyond MAX_DIGITS are counted, not stored.
+    """
+    while is_digit(text[at]):
+        if n_significant < MAX_DIGITS:
+            mantissa = mantissa * 10 + (text[at] - ZERO)
+        n_significant += mantissa > 0
+        at += 1
+    return mantissa, n_significant, at
 
 
 @njit(cache=True, nogil=True)
 def read_number(text, at):
     """Read a decimal number: its value, the next position, and FINE, HARD or BAD_NUMBER.
 
-    HARD numbers are well-formed, but their nearest float64 takes more than this.
+    HARD numbers are well-formed, but this kernel cannot be sure of their nearest float64.
     """
-    negative = text[at] == MINUS
-    if negative or text[at] == PLUS:
-        at += 1
-    mantissa = 0
-    n_significant = 0
-    start = at
-    while 48 <= text[at] <= 57:
-        if n_significant < MAX_DIGITS:
-            mantissa = mantissa * 10 + (text[at] - 48)
-        n_significant += mantissa > 0
-        at += 1
+    negative, start = read_sign(text, at)
+    mantissa, n_significant, at = read_digits(text, start, 0, 0)
     n_digits = at - start
     exponent = 0
     if text[at] == POINT:
-        at += 1
-        start = at
-        while 48 <= text[at] <= 57:
-            if n_significant < MAX_DIGITS:
-                mantissa = mantissa * 10 + (text[at] - 48)
-            n_significant += mantissa > 0
-            at += 1
+        start = at + 1
+        mantissa, n_significant, at = read_digits(text, start, mantissa, n_significant)
         exponent = start - at
         n_digits += at - start
     if n_digits == 0:
         return 0.0, at, BAD_NUMBER
     if text[at] | 32 == LETTER_E:
-        shift, at, found = read_exponent(text, at + 1)
-        if not found:
+        shift, at, has_digits = read_exponent(text, at + 1)
+        if not has_digits:
             return 0.0, at, BAD_NUMBER
         exponent += shift
     if n_significant > MAX_DIGITS:
         return 0.0, at, HARD
     value, certain = decimal(mantissa, exponent)
-    return -value if negative else value, at, FINE if certain else HARD
+    if not certain:
+        return value, at, HARD
+    if negative:
+        value = -value
+    return value, at, FINE
 
 
 @njit(cache=True, nogil=True)
@@ -129,16 +148,26 @@ def read_whole(text, at):
     """Read up to 18 digits: the number, or -1, and the next position."""
     start = at
     number = 0
-    while 48 <= text[at] <= 57 and at - start < MAX_DIGITS:
-        number = number * 10 + (text[at] - 48)
+    while is_digit(text[at]) and at - start < MAX_DIGITS:
+        number = number * 10 + (text[at] - ZERO)
         at += 1
-    return number if at > start and not 48 <= text[at] <= 57 else -1, at
+    if at == start or is_digit(text[at]):
+        return -1, at
+    return number, at
 
 
 @njit(cache=True, nogil=True)
 def skip_blanks(text, at):
-    """Position of the next byte that is no space, tab or carriage return."""
+    """Position of the next byte that is not a space, tab or carriage return."""
     while text[at] == SPACE or text[at] == TAB or text[at] == RETURN:
+        at += 1
+    return at
+
+
+@njit(cache=True, nogil=True)
+def end_of_line(text, at):
+    """Position of the next newline."""
+    while text[at] != NEWLINE:
         at += 1
     return at
 
@@ -151,7 +180,7 @@ def ends_word(byte):
 
 @njit(cache=True, nogil=True)
 def note_hard(hard, n_hard, row, column, start, end):
-    """Remember where a HARD number stands, while there is room."""
+    """Store the position of a HARD number, if there is room."""
     if n_hard < hard.shape[0]:
         hard[n_hard, 0] = row
         hard[n_hard, 1] = column
@@ -162,24 +191,22 @@ def note_hard(hard, n_hard, row, column, start, end):
 @njit(cache=True, nogil=True)
 def read_qid(text, at):
     """Read "qid:7": the number, the next position, and FINE, NO_QID or BAD_QID."""
-    if not (
-        text[at] == 113
-        and text[at + 1] == 105
-        and text[at + 2] == 100
-        and text[at + 3] == COLON
-    ):
-        return 0, at, NO_QID
+    # The bytes of "qid:". A line that ends too soon differs before its newline is passed.
+    for i, byte in enumerate((113, 105, 100, COLON)):
+        if text[at + i] != byte:
+            return 0, at, NO_QID
     number, after = read_whole(text, at + 4)
-    fine = number >= 0 and ends_word(text[after])
-    return number, after if fine else at, FINE if fine else BAD_QID
+    if number < 0 or not ends_word(text[after]):
+        return 0, at, BAD_QID
+    return number, after, FINE
 
 
 @njit(cache=True, nogil=True)
 def read_features(text, at, row, limit, X, hard, n_hard):
     """Read "index:value" pairs up to a comment or the end of the line into row `row` of X.
 
-    Returns the status, the position (of the fault, if there is one), the largest index, and
-    n_hard. Indices beyond the width of X are counted, not stored.
+    Returns the status, the position (of the error, if there is one), the largest index, and
+    n_hard. Values of indices beyond the width of X are not stored.
     """
     index = 0
     while True:
@@ -191,7 +218,10 @@ def read_features(text, at, row, limit, X, hard, n_hard):
         if index < 0 or text[after] != COLON:
             return GARBAGE, at, last, n_hard
         if index <= last:
-            return BAD_INDEX if index == 0 else UNORDERED, at, last, n_hard
+            status = UNORDERED
+            if index == 0:
+                status = BAD_INDEX
+            return status, at, last, n_hard
         if index > limit:
             return TOO_WIDE, at, last, n_hard
         value, end, status = read_number(text, after + 1)
@@ -207,7 +237,7 @@ def read_features(text, at, row, limit, X, hard, n_hard):
 
 @njit(cache=True, nogil=True)
 def read_head(text, at, row, with_qid, grades, qid, hard, n_hard):
-    """Read grade and query of a line: the status, the next position (or the fault's), n_hard."""
+    """Read grade and query of a line: the status, the position (of the error, if any), n_hard."""
     value, after, status = read_number(text, at)
     if status == BAD_NUMBER or not ends_word(text[after]):
         return BAD_NUMBER, at, n_hard
@@ -223,7 +253,7 @@ def read_head(text, at, row, with_qid, grades, qid, hard, n_hard):
 
 @njit(cache=True, nogil=True)
 def read_block(text, with_qid, limit, X, grades, qid, comments, hard):
-    """Parse whole lines.
+    """Parse a block of whole lines.
 
     Parameters
     ----------
@@ -238,7 +268,7 @@ def read_block(text, with_qid, limit, X, grades, qid, comments, hard):
     Returns
     -------
     status, n_rows, n_lines, at, width, n_hard
-        `at` is where the fault stands in line number `n_lines`. Parse again with more room if
+        `at` is the position of the error in line number `n_lines`. Parse again with more room if
         `width` is beyond X or `n_hard` beyond `hard`.
     """
     at = row = n_lines = width = n_hard = 0
@@ -249,20 +279,16 @@ def read_block(text, with_qid, limit, X, grades, qid, comments, hard):
             status, at, n_hard = read_head(
                 text, at, row, with_qid, grades, qid, hard, n_hard
             )
+            if status == FINE:
+                status, at, index, n_hard = read_features(
+                    text, at, row, limit, X, hard, n_hard
+                )
+                width = max(width, index)
             if status != FINE:
                 return status, row, n_lines, at, width, n_hard
-            status, at, index, n_hard = read_features(
-                text, at, row, limit, X, hard, n_hard
-            )
-            if status != FINE:
-                return status, row, n_lines, at, width, n_hard
-            width = max(width, index)
             comments[row, 0] = at + (text[at] == HASH)
-            while text[at] != NEWLINE:
-                at += 1
+            at = end_of_line(text, at)
             comments[row, 1] = at
             row += 1
-        while text[at] != NEWLINE:
-            at += 1
-        at += 1
+        at = end_of_line(text, at) + 1
     return FINE, row, n_lines, at, width, n_hard

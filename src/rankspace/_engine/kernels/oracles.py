@@ -99,7 +99,9 @@ def place_by_hits(pos, neg, k, majority):
         cost = cost_of(over, a, g, pos_sums, neg_sums, free_sums)
         if k - a <= n_neg:
             cost += cost_of(a, under, g, pos_sums, neg_sums, free_sums)
-        score = (1.0 if 2 * a > k else 0.0) if majority else a / k
+        score = a / k
+        if majority:
+            score = 1.0 if 2 * a > k else 0.0
         value = -score - cost / (n_pos * n_neg)
         if value > best:
             best, best_hits = value, a

@@ -1,36 +1,32 @@
-"""Where heavy steps run: threads of this process, or the workers of a Dask cluster.
+"""Backends for parallel computation: threads of this process, or the workers of a Dask cluster.
 
-A learner says what a block of its data gives, `Step.map_block`, and asks the `current_backend` to
-`reduce` over all blocks. It does not know which backend that is, and the answer does not depend on
-it.
+A learner defines what one block of its data gives, `Step.map_block`, and the `current_backend`
+computes the sum over all blocks with `reduce`. The learner does not know which backend that is, and
+the result does not depend on it.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
-from ..text import PathLike
-from .scratch import temporary_folder
-from .steps import Step, prepare
-from .sums import total_of
-from .threads import n_threads, single_threaded_blas, team
+from ..files import PathLike, temporary_folder
+from .sums import Step, total_of
+from .threads import n_threads, ordered_map, single_threaded_blas
 
-AHEAD = 4  # blocks for each thread that are done before their turn
+DEPTH = 4  # blocks per thread that may be done before the reader takes them
 
 
 class Threads:
-    """Blocks in threads of this process; with one thread, one after the other.
+    """Backend that runs blocks in threads of this process; with one thread, one by one.
 
     Parameters
     ----------
     n : int, optional
-        Threads at most; by default the cores this process may use.
+        Number of threads; by default the cores this process may use.
     """
 
     remote = False
@@ -40,8 +36,10 @@ class Threads:
 
     @property
     def n_workers(self) -> int:
-        """How many blocks can be worked on at once."""
-        return n_threads() if self.n is None else self.n
+        """How many blocks can run at the same time."""
+        if self.n is None:
+            return n_threads()
+        return self.n
 
     def reduce(
         self,
@@ -51,7 +49,7 @@ class Threads:
         *,
         max_in_flight: int | None = None,
     ) -> Any:
-        """The sum of ``map_block`` over all blocks, at most ``max_in_flight`` of them held."""
+        """The sum of ``map_block`` over all blocks; see `map`."""
         return total_of(self.map(step, blocks, state, max_in_flight=max_in_flight))
 
     def map(
@@ -62,83 +60,73 @@ class Threads:
         *,
         max_in_flight: int | None = None,
     ) -> Iterator[Any]:
-        """What each block gives, in their order."""
-        n = min(self.n_workers, len(blocks), max_in_flight or len(blocks))
-        ahead = min(AHEAD * n, max_in_flight or AHEAD * n)
-        # One thread a product, whoever asks: products round otherwise with several.
+        """The result of each block, in order, at most ``max_in_flight`` of them held."""
+        n = self.n_workers
+        most = min(DEPTH * n, max_in_flight or len(blocks), len(blocks))
+        if most <= 1:
+            n = 1
+        # Also with one thread: products of several threads are rounded otherwise.
         with single_threaded_blas():
-            ready = prepare(step, state)
-            if n <= 1:
-                for block in blocks:
-                    yield step.map_block(block, ready)
-            else:
-                yield from _windowed(
-                    lambda block: step.map_block(block, ready), blocks, n, ahead
-                )
+            shared = step.prepare(state)
 
+            def work(block: Any) -> Any:
+                return step.map_block(block, shared)
 
-def _windowed(
-    work: Callable[[Any], Any], blocks: Sequence[Any], n: int, ahead: int
-) -> Iterator[Any]:
-    waiting: deque[Future[Any]] = deque()
-    with team(n) as pool:
-        try:
-            for block in blocks:
-                if len(waiting) >= max(n, ahead):
-                    yield waiting.popleft().result()
-                waiting.append(pool.submit(work, block))
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()
+            yield from ordered_map(work, blocks, n, max_in_flight=most)
+
+    def close(self) -> None:
+        """Nothing to release: the threads stay for other work."""
 
 
 _chosen: ContextVar[Any] = ContextVar("rankspace_backend", default=None)
 
 
 def current_backend() -> Any:
-    """The backend that was chosen by `use_backend`; threads otherwise."""
+    """The backend chosen by `use_backend`; threads by default."""
     return _chosen.get() or Threads()
 
 
 def scratch_folder() -> Path:
-    """A folder that this process and all workers see."""
+    """A folder for temporary files that this process and all workers can read."""
     backend = current_backend()
-    return backend.scratch if backend.remote else temporary_folder()
+    if backend.remote:
+        return backend.scratch
+    return temporary_folder()
 
 
 @contextmanager
 def use_backend(
     where: Any, *, scratch: PathLike | None = None, shards: int = 4, retries: int = 5
 ) -> Iterator[Any]:
-    """Do the heavy steps of all learners, searches and evaluations elsewhere.
+    """Choose where learners, searches and evaluations run: in threads or on a Dask cluster.
 
-    Answers do not depend on where: sums are taken over blocks of fixed size, in a fixed order.
+    Results do not depend on the backend: sums are taken over blocks of fixed size, in a fixed
+    order.
 
     Parameters
     ----------
     where : dask.distributed.Client or str
-        A Dask client, the address of a Dask scheduler such as ``"tcp://SCHEDULER:8786"`` (extra
-        ``cluster``), ``"threads"`` (what happens without `use_backend`), or ``"serial"``.
+        A Dask client, the address of a Dask scheduler such as ``"tcp://SCHEDULER:8786"`` (install
+        the extra ``cluster``), ``"threads"`` (the default without `use_backend`) or ``"serial"``
+        (one thread).
     scratch : path, optional
-        A folder that this process and all workers see, which data that are not in one file are
-        written to; a new temporary one by default.
+        A folder that this process and all workers can read. Data that are not in one file are
+        written to it. By default a new temporary folder.
     shards : int, default=4
-        Shards for each thread of the workers. More of them even out workers of unlike speed.
+        Shards per worker thread. With more shards, fast workers take over work from slow ones.
     retries : int, default=5
-        How often a step is begun anew after its data were lost.
+        How often a step is retried after its data were lost with a worker.
 
     Yields
     ------
     backend
-        With ``dashboard``, a link to watch a Dask cluster by.
+        On a cluster, ``backend.dashboard`` is a link to the Dask dashboard.
 
     Notes
     -----
-    On a cluster, data go to the workers once; each round the state of the learner (such as a metric
-    of d x d numbers) goes down, and sums come up along a tree. What a worker held when it was lost
-    is made anew elsewhere, so a lost worker costs time and nothing else.
+    On a cluster, data are sent to the workers once. Each round sends the state of the learner (such
+    as a metric of d x d numbers) to the workers and adds up their sums along a tree. What a lost
+    worker held is computed again elsewhere, so losing a worker costs only time.
 
     Examples
     --------
@@ -154,18 +142,18 @@ def use_backend(
         yield backend
     finally:
         _chosen.reset(token)
-        if hasattr(backend, "close"):
-            backend.close()
+        backend.close()
 
 
 def _backend(where: Any, scratch: PathLike | None, shards: int, retries: int) -> Any:
-    local = {"threads": None, "serial": 1}
-    if isinstance(where, str) and where in local:
-        return Threads(local[where])
+    if where == "threads":
+        return Threads()
+    if where == "serial":
+        return Threads(1)
     if isinstance(where, str) and ":" not in where:
         raise ValueError(
-            "use_backend() takes a Dask client, the address of a scheduler such as 'tcp://SCHEDULER:8786', "
-            f"'threads' or 'serial': got {where!r}."
+            "use_backend() takes a Dask client, the address of a scheduler such as "
+            f"'tcp://SCHEDULER:8786', 'threads' or 'serial': got {where!r}."
         )
     from .dask import Dask
 

@@ -1,50 +1,49 @@
-"""Work on the workers of a Dask cluster."""
+"""Backend that runs steps on the workers of a Dask cluster, and survives lost workers."""
 
 from __future__ import annotations
 
 import itertools
 import pickle
 import threading
-import weakref
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
+from weakref import WeakKeyDictionary
 
-from ..text import PathLike
-from .scratch import temporary_folder
-from .steps import Step, prepare
-from .sums import shards_of, total_of
+from ..files import PathLike, temporary_folder
+from ..optional import require
+from .sums import Step, shards_of, total_of
 from .threads import single_threaded_blas
 from .transport import Payload
 
-SMALL = 2**17  # bytes of a state that goes to every shard by itself
+SMALL = 2**17  # bytes of a state that is sent along with every task
 FAN_IN = 8  # branches of the tree that one task adds up
 CONNECTING = 10.0  # seconds to wait for a scheduler
-PATIENCE = 60.0  # seconds to wait for a worker when all are gone
-_rounds = itertools.count()
+PATIENCE = 60.0  # seconds to wait for a worker when none is left
+_round_numbers = itertools.count()
 
 
 class ClusterLost(ConnectionError):
-    """The scheduler or all workers of a cluster are gone.
+    """The scheduler or all workers of a Dask cluster are lost.
 
     Examples
     --------
     >>> from rankspace._engine.parallel.dask import ClusterLost
-    >>> raise ClusterLost("the scheduler is gone")
+    >>> raise ClusterLost("the scheduler is lost")
     Traceback (most recent call last):
-    rankspace._engine.parallel.dask.ClusterLost: the scheduler is gone
+    rankspace._engine.parallel.dask.ClusterLost: the scheduler is lost
     """
 
 
 class Dask:
-    """Steps on the workers of a cluster; see `rankspace.use_backend`.
+    """Backend that runs steps on a Dask cluster; see `rankspace.use_backend`.
 
-    A step goes to the workers once, or in parts with ``part``, and stays until it is forgotten
-    here. The scheduler keeps what it was sent, so that a lost worker's share can be made anew; data
-    in files are sent by name only. Each round its state goes to all workers, a task for each shard
-    adds up its blocks, and further tasks add up shards, as in the tree of a single process.
+    A step is sent to the workers once, whole or restricted to a shard each, and stays there until
+    it is garbage collected here. The scheduler keeps what it was sent, so that it can replace what
+    a lost worker held; data in files are sent by name only. Each round sends its state to all
+    workers; one task per shard adds up its blocks, and further tasks add up shards, in the same
+    tree as in a single process.
     """
 
     remote = True
@@ -57,60 +56,59 @@ class Dask:
         shards: int = 4,
         retries: int = 5,
     ) -> None:
-        try:
-            from distributed import Client
-        except ImportError as error:
-            raise ImportError(
-                "a cluster needs the package distributed: pip install 'rankspace[cluster]'."
-            ) from error
-        self._own = isinstance(where, str)
-        self.client = _connected(where) if self._own else where
-        if not isinstance(self.client, Client):
+        distributed = require("distributed", extra="cluster")
+        self.client = where
+        self._owns_client = isinstance(where, str)
+        if self._owns_client:
+            self.client = _connect(where)
+        if not isinstance(self.client, distributed.Client):
             raise ValueError(
-                "use_backend() takes a Dask client, the address of a scheduler, 'threads' or 'serial': got "
-                f"{type(where).__name__}."
+                "use_backend() takes a Dask client, the address of a scheduler, 'threads' or "
+                f"'serial': got {type(where).__name__}."
             )
-        self.shards, self.retries, self.n_rounds = shards, retries, 0
-        self._scratch = None if scratch is None else Path(scratch)
-        self._held: weakref.WeakKeyDictionary[Any, dict[Any, Any]] = (
-            weakref.WeakKeyDictionary()
-        )
+        self.shards = shards
+        self.retries = retries
+        self.n_rounds = 0
+        self._scratch = scratch
+        # For each step the futures of its copies on the workers, by shard; None for a shared one.
+        self._placed: WeakKeyDictionary[Step, dict[Any, Any]] = WeakKeyDictionary()
 
     @property
     def dashboard(self) -> str:
-        """A link to watch the cluster by."""
+        """A link to the Dask dashboard."""
         return str(self.client.dashboard_link)
 
     @property
     def n_processes(self) -> int:
-        """Worker processes that the cluster has now."""
+        """Number of worker processes."""
         return len(self.client.nthreads())
 
     @property
     def n_busy(self) -> int:
-        """Workers that have something to do."""
+        """Number of workers that are running a task."""
         return sum(map(bool, self.client.processing().values()))
 
     @property
     def n_workers(self) -> int:
-        """Threads of all workers."""
+        """Number of threads of all workers."""
         return max(1, sum(self.client.nthreads().values()))
 
     @property
     def scratch(self) -> Path:
-        """A folder that all workers see."""
+        """A folder that all workers can read."""
         if self._scratch is None:
             return temporary_folder()
-        self._scratch.mkdir(parents=True, exist_ok=True)
-        return self._scratch
+        folder = Path(self._scratch)
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
 
     def close(self) -> None:
-        """Forget what the workers hold."""
-        self._held.clear()
-        if self._own:
+        """Release what the workers hold."""
+        self._placed.clear()
+        if self._owns_client:
             self.client.close()
 
-    # ------------------------------------------------------------------ the protocol
+    # ------------------------------------------------------------------ map and reduce
 
     def reduce(
         self,
@@ -121,7 +119,18 @@ class Dask:
         max_in_flight: int | None = None,
     ) -> Any:
         """The sum of ``map_block`` over all blocks."""
-        return self._tried(lambda: self._total(step, blocks, state), step)
+
+        def attempt() -> Any:
+            shards = shards_of(blocks, self._n_shards)
+            nodes = self._submit_shards(_sum_shard, step, shards, state)
+            while len(nodes) > 1:
+                branches = range(0, len(nodes), FAN_IN)
+                nodes = [
+                    self._submit(_sum_nodes, *nodes[i : i + FAN_IN]) for i in branches
+                ]
+            return nodes[0].result()
+
+        return self._retry(attempt, step)
 
     def map(
         self,
@@ -131,124 +140,118 @@ class Dask:
         *,
         max_in_flight: int | None = None,
     ) -> Iterator[Any]:
-        """What each block gives, in their order."""
+        """The result of each block, in order."""
         shards = shards_of(blocks, self._n_shards)
         # Not all at once: results must not pile up on workers while the reader is slow.
         width = 2 * self._n_shards
         for first in range(0, len(shards), width):
-            part = shards[first : first + width]
-            found = self._tried(lambda part=part: self._each(step, part, state), step)
-            for results in found:
+            batch = shards[first : first + width]
+            for results in self._map_shards(step, batch, state):
                 yield from results
+
+    def _map_shards(self, step: Step, shards: Sequence[Any], state: Any) -> list[Any]:
+        def attempt() -> list[Any]:
+            tasks = self._submit_shards(_map_shard, step, shards, state)
+            return self.client.gather(tasks)
+
+        return self._retry(attempt, step)
 
     @property
     def _n_shards(self) -> int:
         return self.shards * self.n_workers
 
-    def _total(self, step: Step, blocks: Sequence[Any], state: Any) -> Any:
-        nodes = self._tasks(step, shards_of(blocks, self._n_shards), state, _sum_shard)
-        while len(nodes) > 1:
-            nodes = [
-                self._submit(total_of_all, *nodes[i : i + FAN_IN])
-                for i in range(0, len(nodes), FAN_IN)
-            ]
-        return nodes[0].result()
-
-    def _each(self, step: Step, shards: Sequence[Any], state: Any) -> list[Any]:
-        return self.client.gather(self._tasks(step, shards, state, _each_of_shard))
-
-    def _tasks(
-        self, step: Step, shards: Sequence[Any], state: Any, work: Any
+    def _submit_shards(
+        self, work: Callable[..., Any], step: Step, shards: Sequence[Any], state: Any
     ) -> list[Any]:
-        number, sent = next(_rounds), Payload(state)
+        """One task for each shard."""
         self.n_rounds += 1
-        if sent.nbytes > SMALL:
-            sent = self._hold(sent)
-        held = self._place(step, shards)
-        # Dask expects a task to take as long as others of its name did: were all called the same,
-        # long ones would be put on one worker after short ones.
+        number = next(_round_numbers)
+        payload: Any = Payload(state)
+        if payload.nbytes > SMALL:
+            payload = self._hold(payload)
+        steps = self._place(step, shards)
+        # Dask expects a task to take as long as others of its name did: if all had the same name,
+        # it would put long tasks that follow short ones on one worker.
         name = f"{type(step).__name__}_{type(state).__name__}"
-        return [
-            self._submit(
-                work, mine, sent, list(shard), number, key=f"{name}-{uuid4().hex}"
+        tasks = []
+        for placed, shard in zip(steps, shards, strict=True):
+            key = f"{name}-{uuid4().hex}"
+            tasks.append(
+                self._submit(work, placed, payload, list(shard), number, key=key)
             )
-            for mine, shard in zip(held, shards, strict=True)
-        ]
+        return tasks
 
     def _submit(self, work: Any, *arguments: Any, key: str | None = None) -> Any:
         return self.client.submit(work, *arguments, key=key, pure=False)
 
-    def _hold(self, parcel: Payload) -> Any:
-        """Have workers hold something; unlike scattered data, it is there again if one is lost."""
+    def _hold(self, payload: Payload) -> Any:
+        """Place an object on a worker; unlike scattered data, it is replaced if that is lost."""
         import dask
 
         with dask.config.set(
             {"distributed.admin.large-graph-warning-threshold": "1TB"}
         ):
-            return self._submit(_hold, parcel)
+            return self._submit(_identity, payload)
 
-    def _place(self, step: Any, shards: Sequence[Any]) -> list[Any]:
-        """The step for all workers, or its part for each shard on one of them."""
-        held = self._held.setdefault(step, {})
-        if not hasattr(step, "part"):
-            if None not in held:
-                held[None] = self._hold(Payload(step))
-            return [held[None]] * len(shards)
-        keys = [pickle.dumps(shard) for shard in shards]
-        for key, shard in zip(keys, shards, strict=True):
-            if key not in held:
-                held[key] = self._hold(Payload(step.part(shard)))
-        return [held[key] for key in keys]
+    def _place(self, step: Step, shards: Sequence[Any]) -> list[Any]:
+        """For each shard the future of its step on the workers, sent if it is not there."""
+        placed = self._placed.setdefault(step, {})
+        if step.is_shared:
+            if None not in placed:
+                placed[None] = self._hold(Payload(step))
+            return [placed[None]] * len(shards)
+        futures = []
+        for shard in shards:
+            key = pickle.dumps(shard)
+            if key not in placed:
+                placed[key] = self._hold(Payload(step.restrict(shard)))
+            futures.append(placed[key])
+        return futures
 
-    # ------------------------------------------------------------------ losses
+    # ------------------------------------------------------------------ lost workers
 
-    def _tried(self, work: Any, step: Any) -> Any:
-        """Begin anew what failed because data went down with a worker."""
+    def _retry(self, attempt: Callable[[], Any], step: Step) -> Any:
+        """Run a computation again if it failed because data were lost with a worker."""
         from concurrent.futures import CancelledError
 
         from distributed import KilledWorker
         from distributed.client import FutureCancelledError
 
-        for attempt in range(self.retries + 1):
+        lost = (CancelledError, FutureCancelledError, KilledWorker, OSError)
+        n_failures = 0
+        while True:
             try:
-                self._check()
-                return work()
-            except ClusterLost:
+                self._check_alive()
+                return attempt()
+            except (ClusterLost, FileNotFoundError):
                 raise
-            except (
-                CancelledError,
-                FutureCancelledError,
-                KilledWorker,
-                OSError,
-            ) as error:
-                if isinstance(error, FileNotFoundError):
-                    raise
-                self._held.pop(step, None)
-                self._check(error)
-                if attempt == self.retries:
+            except lost as error:
+                n_failures += 1
+                self._placed.pop(step, None)
+                self._check_alive(error)
+                if n_failures > self.retries:
                     raise ClusterLost(
-                        f"a step was lost {attempt + 1} times with the workers it ran on: {error}. "
-                        "See their logs; they may lack memory."
+                        f"a step failed {n_failures} times because its workers were lost: "
+                        f"{error}. See their logs; they may lack memory."
                     ) from error
-        raise AssertionError
 
-    def _check(self, cause: BaseException | None = None) -> None:
-        """Raise unless the scheduler answers and has a worker."""
-        gone = ClusterLost(
-            f"the Dask scheduler at {self._address} is gone. Start it again, and fit again: a "
-            "learner with checkpoint=... goes on from its last round."
+    def _check_alive(self, cause: BaseException | None = None) -> None:
+        """Raise unless the scheduler responds and has a worker."""
+        lost = ClusterLost(
+            f"the Dask scheduler at {self._address} is lost. Restart it and fit again: a learner "
+            "with checkpoint=... resumes from its last round."
         )
         if self.client.status != "running":
-            raise gone from cause
+            raise lost from cause
         try:
             self.client.wait_for_workers(1, timeout=PATIENCE)
         except TimeoutError as error:
             raise ClusterLost(
-                f"no worker is left at the Dask scheduler {self._address}: none came in "
+                f"the Dask scheduler at {self._address} has no workers: none came within "
                 f"{PATIENCE:g} s."
             ) from error
         except (OSError, ValueError, RuntimeError) as error:
-            raise gone from (cause or error)
+            raise lost from (cause or error)
 
     @property
     def _address(self) -> str:
@@ -256,82 +259,86 @@ class Dask:
         return str(getattr(scheduler, "address", "of this client"))
 
 
-def _connected(address: str) -> Any:
+def _connect(address: str) -> Any:
     from distributed import Client
 
     try:
         return Client(address, timeout=CONNECTING)
     except (OSError, TimeoutError, ValueError) as error:
         raise ClusterLost(
-            f"no Dask scheduler answers at {address}: {error}."
+            f"no Dask scheduler responds at {address}: {error}."
         ) from error
 
 
 # ---------------------------------------------------------------------- on the workers
 
-_open_lock = threading.Lock()
-_open_round: dict[int, Any] = {}
+
+def _identity(payload: Payload) -> Payload:
+    return payload
 
 
-def _hold(parcel: Payload) -> Payload:
-    return parcel
+def _sum_nodes(*nodes: Any) -> Any:
+    return total_of(nodes)
 
 
 def _sum_shard(step: Payload, state: Payload, shard: Sequence[Any], number: int) -> Any:
-    return total_of(_shard(step, state, shard, number))
+    return total_of(_results(step, state, shard, number))
 
 
-def _each_of_shard(
+def _map_shard(
     step: Payload, state: Payload, shard: Sequence[Any], number: int
 ) -> list[Any]:
-    return list(_shard(step, state, shard, number))
+    return list(_results(step, state, shard, number))
 
 
-def _shard(
+def _results(
     step: Payload, state: Payload, shard: Sequence[Any], number: int
 ) -> Iterator[Any]:
-    work: Any = step.content
-    with one_thread_a_product():
-        ready = _ready(work, state.content, number)
+    with _blas_limit:
+        prepared = _prepare(step.content, state.content, number)
         for block in shard:
-            yield work.map_block(block, ready)
+            yield step.content.map_block(block, prepared)
 
 
-def _ready(work: Any, state: Any, number: int) -> Any:
-    """What all blocks of a round share, made once by each worker."""
-    if hasattr(work, "part"):
-        return prepare(work, state)
-    with _open_lock:
-        if number not in _open_round:
-            _open_round.clear()
-            _open_round[number] = prepare(work, state)
-        return _open_round[number]
+_prepare_lock = threading.Lock()
+_prepared: dict[int, Any] = {}
 
 
-def total_of_all(*parts: Any) -> Any:
-    """The sum of several shards."""
-    return total_of(parts)
+def _prepare(step: Step, state: Any, number: int) -> Any:
+    """What all blocks of a round share, computed once by each worker."""
+    if not step.is_shared:
+        return step.prepare(state)
+    with _prepare_lock:
+        if number not in _prepared:
+            _prepared.clear()
+            _prepared[number] = step.prepare(state)
+        return _prepared[number]
 
 
-_working: list[Any] = []
-_working_lock = threading.Lock()
+class _BlasLimit:
+    """Single-threaded BLAS while any shard runs in this process.
 
-
-@contextmanager
-def one_thread_a_product() -> Iterator[None]:
-    """While any shard of this process is at work: products round otherwise with several threads.
-
-    The process may be the user's own, whose products get their threads back afterwards.
+    Products of several threads are rounded otherwise. The process may be the user's own, so the
+    last shard to end restores the number of threads.
     """
-    with _working_lock:
-        if not _working:
-            _working.append(single_threaded_blas())
-            _working[0].__enter__()
-        _working.append(None)
-    try:
-        yield
-    finally:
-        with _working_lock:
-            _working.pop()
-            if len(_working) == 1:
-                _working.pop().__exit__(None, None, None)
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._n_running = 0
+        self._limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._n_running == 0:
+                self._limit = single_threaded_blas()
+                self._limit.__enter__()
+            self._n_running += 1
+
+    def __exit__(self, *error: Any) -> None:
+        with self._lock:
+            self._n_running -= 1
+            if self._n_running == 0:
+                self._limit.__exit__(None, None, None)
+
+
+_blas_limit = _BlasLimit()

@@ -1,8 +1,9 @@
-"""Sums in a fixed order: a binary tree over numbered blocks, whoever computes them and when.
+"""Map-reduce over blocks of data, summed in a fixed order: a binary tree over the blocks.
 
-Floating-point sums depend on their order, so the order is that of the blocks alone. Neighbours are
-added, then neighbours of these, and so on; what is left over goes up as it is. A shard is a run of
-2^k blocks that starts at a multiple of 2^k, so its own tree is a branch of the whole one.
+Floating-point sums depend on their order, so the order depends on the blocks alone, not on who
+computes them or when. Neighbours are added, then neighbours of these, and so on; an odd one goes up
+a level unchanged. A shard is a run of 2^k blocks that starts at a multiple of 2^k, so the tree of a
+shard is a branch of the whole one.
 """
 
 from __future__ import annotations
@@ -13,21 +14,44 @@ from typing import Any, TypeVar
 Block = TypeVar("Block")
 
 
+class Step:
+    """Base class of the parallel part of a computation: a map over blocks of its data."""
+
+    def prepare(self, state: Any) -> Any:
+        """Compute, once per round and worker, what all blocks share; by default the state."""
+        return state
+
+    def restrict(self, blocks: Any) -> Step:
+        """A step with only the data that these blocks need; by default all of it."""
+        return self
+
+    def map_block(self, block: Any, state: Any) -> Any:
+        """The result of one block, given what `prepare` returned; a sum takes it to `plus`."""
+        raise NotImplementedError
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether all blocks use the same step, because the class does not `restrict` it."""
+        return type(self).restrict is Step.restrict
+
+
 def plus(a: Any, b: Any) -> Any:
-    """Two sums in one: of tuples entry by entry, of others by their ``plus``, or by ``+``.
+    """Add two results: tuples entry by entry, others by their ``plus`` method or by ``+``.
 
     Neither is changed: on a cluster it may be needed again.
     """
     if hasattr(a, "plus"):
         return a.plus(b)
     if isinstance(a, tuple):
-        entries = [plus(mine, other) for mine, other in zip(a, b, strict=True)]
-        return type(a)(*entries) if hasattr(a, "_fields") else tuple(entries)
+        entries = [plus(left, right) for left, right in zip(a, b, strict=True)]
+        if hasattr(a, "_fields"):  # a named tuple
+            return type(a)(*entries)
+        return tuple(entries)
     return a + b
 
 
 class Tree:
-    """Takes what blocks give, in their order, and holds a branch of each height at most.
+    """Sum of results that come in the order of their blocks, at most one branch per height.
 
     Examples
     --------
@@ -42,34 +66,34 @@ class Tree:
     def __init__(self) -> None:
         self._branches: list[tuple[int, Any]] = []
 
-    def add(self, sums: Any) -> None:
-        """Take in the next block."""
+    def add(self, result: Any) -> None:
+        """Add the result of the next block."""
         height = 0
         while self._branches and self._branches[-1][0] == height:
-            sums = plus(self._branches.pop()[1], sums)
+            result = plus(self._branches.pop()[1], result)
             height += 1
-        self._branches.append((height, sums))
+        self._branches.append((height, result))
 
     def total(self) -> Any:
         """The sum over all blocks."""
         if not self._branches:
             raise ValueError("a sum needs at least one block: got none.")
-        _, sums = self._branches.pop()
+        _, total = self._branches.pop()
         while self._branches:
-            sums = plus(self._branches.pop()[1], sums)
-        return sums
+            total = plus(self._branches.pop()[1], total)
+        return total
 
 
-def total_of(parts: Iterable[Any]) -> Any:
-    """The sum of what blocks, or whole shards, give."""
+def total_of(results: Iterable[Any]) -> Any:
+    """The sum of the results of blocks, or of whole shards."""
     tree = Tree()
-    for part in parts:
-        tree.add(part)
+    for result in results:
+        tree.add(result)
     return tree.total()
 
 
 def shards_of(blocks: Sequence[Block], n_shards: int) -> list[Sequence[Block]]:
-    """Blocks in about so many shards, each of 2^k of them but for the last."""
+    """Split blocks into at most ``n_shards`` shards of 2^k blocks; the last may be smaller."""
     size = 1
     while size * n_shards < len(blocks):
         size *= 2

@@ -1,10 +1,11 @@
-"""Work in threads: how many, and in which order its results come."""
+"""Thread pools: how many threads to use, and a map over them whose results come in order."""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache
 from typing import Any, TypeVar
@@ -15,34 +16,34 @@ _here = threading.local()
 
 
 def n_threads() -> int:
-    """Cores that this process may use; ``OMP_NUM_THREADS`` lowers it, as it does for BLAS.
+    """Number of threads to use: the cores of this process, at most ``OMP_NUM_THREADS``.
 
-    1 in a thread of `team`, whose fellows have the other cores.
+    In a thread of a pool it is 1: the other threads of the pool have the other cores.
     """
-    if getattr(_here, "in_team", False):
+    if _in_pool():
         return 1
-    cores = (
-        len(os.sched_getaffinity(0))
-        if hasattr(os, "sched_getaffinity")
-        else os.cpu_count()
-    )
-    wanted = os.environ.get("OMP_NUM_THREADS", "")
-    return max(1, min(cores or 1, int(wanted))) if wanted.isdigit() else cores or 1
+    if hasattr(os, "sched_getaffinity"):
+        cores = len(os.sched_getaffinity(0))
+    else:
+        cores = os.cpu_count() or 1
+    limit = os.environ.get("OMP_NUM_THREADS", "")
+    if limit.isdigit():
+        return max(1, min(cores, int(limit)))
+    return cores
 
 
-def team(n: int) -> ThreadPoolExecutor:
-    """Threads that start none themselves."""
-    return ThreadPoolExecutor(n, initializer=setattr, initargs=(_here, "in_team", True))
+def _in_pool() -> bool:
+    return getattr(_here, "in_pool", False)
 
 
 @cache
-def _standing_team(n: int) -> ThreadPoolExecutor:
-    """Threads that wait for work: new ones share a core for the first milliseconds."""
-    return team(n)
+def _pool(n: int) -> ThreadPoolExecutor:
+    """A thread pool that stays: new threads share a core for their first milliseconds."""
+    return ThreadPoolExecutor(n, initializer=setattr, initargs=(_here, "in_pool", True))
 
 
-if hasattr(os, "register_at_fork"):  # threads stay behind
-    os.register_at_fork(after_in_child=_standing_team.cache_clear)
+if hasattr(os, "register_at_fork"):  # a forked process does not inherit threads
+    os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 @cache
@@ -55,67 +56,74 @@ def _blas() -> Any:
 
 
 def single_threaded_blas() -> Any:
-    """A context in which every matrix product keeps to the thread that asks for it."""
+    """A context in which every matrix product runs on the calling thread only."""
     return _blas().limit(limits=1)
+
+
+def ordered_map(
+    work: Callable[[Part], Result],
+    parts: Iterable[Part],
+    n: int,
+    *,
+    max_in_flight: int,
+) -> Iterator[Result]:
+    """Map over ``n`` threads; results come in order, at most ``max_in_flight`` ahead of the reader.
+
+    When it ends, by an error too, none of the work is still running. It does not limit BLAS.
+    """
+    # Threads of a pool must not wait for others of the same pool.
+    if n == 1 or _in_pool():
+        yield from map(work, parts)
+        return
+    futures: deque[Future[Result]] = deque()
+    try:
+        for part in parts:
+            if len(futures) >= max_in_flight:
+                yield futures.popleft().result()
+            futures.append(_pool(n).submit(work, part))
+        while futures:
+            yield futures.popleft().result()
+    finally:
+        for future in futures:
+            future.cancel()
+        wait(futures)
 
 
 def thread_map(
     work: Callable[[Part], Result], parts: Sequence[Part], *, depth: int = 1
 ) -> Iterator[Result]:
-    """Map in threads, in order, with matrix products on one thread each.
+    """Map over threads in order, with single-threaded matrix products.
 
-    So many parts for each thread are done before the reader gets the first: threads wait for each
-    other less often the more there are, and as many results are held.
+    The parts are done in batches of ``depth`` per thread, before the reader gets the first result
+    of the batch. The deeper, the less often threads wait for each other, and the more results are
+    held.
     """
-    if len(parts) == 1 or n_threads() == 1:
+    n = n_threads()
+    if n == 1 or len(parts) == 1:
         yield from map(work, parts)
         return
-    pool, batch = _standing_team(n_threads()), depth * n_threads()
-    for first in range(0, len(parts), batch):
+    size = depth * n
+    for first in range(0, len(parts), size):
+        batch = parts[first : first + size]
         # Not while the reader has its turn: the limit holds for the whole process.
         with single_threaded_blas():
-            results = _all_done(
-                [pool.submit(work, part) for part in parts[first : first + batch]]
-            )
+            results = list(ordered_map(work, batch, n, max_in_flight=size))
         yield from results
 
 
-def _all_done(futures: Sequence[Future[Result]]) -> list[Result]:
-    """All results; if there is an error, only when nothing of the work goes on."""
-    try:
-        return [future.result() for future in futures]
-    except BaseException:
-        for future in futures:
-            future.cancel()
-        wait(futures)
-        raise
+# Below so many flops, handing work to other threads takes longer than doing it.
+WORTH_THREADS = 5e7
 
 
-WORTH_THREADS = (
-    5e7  # flops of a round of work, below which handing it over takes longer
-)
+def for_each(
+    work: Callable[[Part], None], parts: Sequence[Part], *, flops: float
+) -> None:
+    """Do all parts, in threads if together they cost enough flops; does not limit BLAS.
 
-
-class LazyPool:
-    """Threads that stay for many rounds of work; none are started while all rounds are small."""
-
-    def __init__(self) -> None:
-        self._pool: ThreadPoolExecutor | None = None
-
-    def each(
-        self, work: Callable[[Part], None], parts: Sequence[Part], flops: float
-    ) -> None:
-        """Do all parts; each must write where no other does."""
-        if flops < WORTH_THREADS or len(parts) == 1 or n_threads() == 1:
-            for part in parts:
-                work(part)
-            return
-        if self._pool is None:
-            self._pool = team(n_threads())
-        list(self._pool.map(work, parts))
-
-    def close(self) -> None:
-        """Let the threads go."""
-        if self._pool is not None:
-            self._pool.shutdown()
-            self._pool = None
+    Each part must write where no other does.
+    """
+    n = 1
+    if flops >= WORTH_THREADS and len(parts) > 1:
+        n = n_threads()
+    for _ in ordered_map(work, parts, n, max_in_flight=len(parts)):
+        pass

@@ -1,4 +1,4 @@
-"""Objects on their way to workers: arrays that are mapped from a file travel as its name."""
+"""Pickling objects for workers: memory-mapped arrays are sent as the name of their file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 
 class MappedFile(NamedTuple):
-    """Where a matrix lies in a file."""
+    """Path and position of a memory-mapped array in its file."""
 
     path: str
     dtype: Any
@@ -18,30 +18,27 @@ class MappedFile(NamedTuple):
     offset: int
 
     def open(self) -> np.ndarray:
-        """Map it."""
+        """Memory-map the array."""
         try:
-            found = np.memmap(self.path, self.dtype, "r", self.offset, self.shape)
+            return np.memmap(self.path, self.dtype, "r", self.offset, self.shape)
         except FileNotFoundError as error:
             raise FileNotFoundError(
-                f"{self.path} must be there under the same name on every worker: put it on a file "
-                "system that all of them see."
+                f"{self.path} must exist under the same name on every worker: put it on a file "
+                "system that all of them share."
             ) from error
-        return found
 
 
 def mapped_file(array: np.ndarray) -> MappedFile | None:
-    """The file that a contiguous array is mapped from, or None if it lies in memory."""
+    """The file that a contiguous array is memory-mapped from, or None if it is in memory."""
     base: Any = array
     while isinstance(base, np.ndarray) and not isinstance(base, np.memmap):
         base = base.base
     # Views of a memmap are memmaps too, and have its file name but not their own offset.
     while isinstance(base, np.memmap) and isinstance(base.base, np.memmap):
         base = base.base
-    if (
-        not isinstance(base, np.memmap)
-        or not array.flags.c_contiguous
-        or base.filename is None
-    ):
+    if not isinstance(base, np.memmap) or base.filename is None:
+        return None
+    if not array.flags.c_contiguous:
         return None
     offset = base.offset + array.ctypes.data - base.ctypes.data
     return MappedFile(str(base.filename), array.dtype.str, array.shape, int(offset))
@@ -57,15 +54,15 @@ class _Pickler(pickle.Pickler):
 
 
 class Payload:
-    """Something pickled with arrays out of band, and mapped arrays by name; see `pickle` 5."""
+    """An object to be pickled with its arrays out of band (protocol 5), mapped arrays by name."""
 
     def __init__(self, content: Any) -> None:
         self.content = content
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return _opened, self._packed()
+        return _unpickle, self._pickle()
 
-    def _packed(self) -> tuple[bytes, list[pickle.PickleBuffer]]:
+    def _pickle(self) -> tuple[bytes, list[pickle.PickleBuffer]]:
         buffers: list[pickle.PickleBuffer] = []
         stream = io.BytesIO()
         _Pickler(stream, 5, buffer_callback=buffers.append).dump(self.content)
@@ -73,13 +70,13 @@ class Payload:
 
     @property
     def nbytes(self) -> int:
-        """What it weighs on its way."""
-        content, buffers = self._packed()
+        """Size of the pickled object and its arrays."""
+        content, buffers = self._pickle()
         return len(content) + sum(buffer.raw().nbytes for buffer in buffers)
 
     def __sizeof__(self) -> int:
         return self.nbytes
 
 
-def _opened(content: bytes, buffers: list[Any]) -> Payload:
+def _unpickle(content: bytes, buffers: list[Any]) -> Payload:
     return Payload(pickle.loads(content, buffers=buffers))

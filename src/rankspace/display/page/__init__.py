@@ -1,1 +1,1 @@
-"""The self-contained HTML page: its text, style and pictures."""
+"""The self-contained HTML report page: sections, tables, SVG pictures and style."""

@@ -1,4 +1,4 @@
-"""The matrix nearest to the identity by LogDet divergence under bounds on distances (ITML).
+"""LogDet projections of ITML: the matrix nearest to the identity under bounds on distances.
 
 A projection on the bound of a pair with difference v changes the inverse of A by a multiple of
 ``v v'``, and needs of A no more than ``v' A v``. So a block of pairs is projected on in turn by
@@ -32,8 +32,10 @@ class LogDetProjections:
         self, V: np.ndarray, similar: np.ndarray, bounds: np.ndarray, gamma: float
     ) -> None:
         self.basis = _span(V)
-        self.V, self.signs = V @ self.basis, np.where(similar, 1.0, -1.0)
-        self.bounds, self.gamma = bounds.copy(), gamma
+        self.V = V @ self.basis
+        self.signs = np.where(similar, 1.0, -1.0)
+        self.bounds = bounds.copy()
+        self.gamma = gamma
         self.duals = np.zeros(len(V))
         self._inner_matrix = np.eye(self.basis.shape[1])
 
@@ -51,7 +53,8 @@ class LogDetProjections:
         for at in range(0, len(self.V), BLOCK):
             part = slice(at, at + BLOCK)
             mapped = self.V[part] @ self._inner_matrix
-            inner, before = mapped @ self.V[part].T, self.duals[part].copy()
+            inner = mapped @ self.V[part].T
+            before = self.duals[part].copy()
             change += project_in_turn(
                 inner.copy(),
                 self.signs[part],
@@ -65,7 +68,9 @@ class LogDetProjections:
     def _follow(self, mapped: np.ndarray, inner: np.ndarray, steps: np.ndarray) -> None:
         """Add ``V' diag(steps) V`` to the inverse of A, by Woodbury's formula."""
         moved = np.flatnonzero(steps)
-        mapped, inner, steps = mapped[moved], inner[np.ix_(moved, moved)], steps[moved]
+        mapped = mapped[moved]
+        inner = inner[np.ix_(moved, moved)]
+        steps = steps[moved]
         roots = np.sqrt(np.abs(steps))
         core = np.diag(np.sign(steps)) + roots[:, None] * inner * roots
         core = roots[:, None] * scipy.linalg.solve(core, np.diag(roots), assume_a="sym")

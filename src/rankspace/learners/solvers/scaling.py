@@ -1,4 +1,4 @@
-"""One scale for all data, so that weights and steps mean the same on any."""
+"""Scaling of data by one number, so that C, reg and steps mean the same on any data."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._engine.parallel import current_backend
+from ..._engine.parallel import Step, current_backend
 from ..._engine.parallel.threads import thread_map
 from ..._engine.parallel.transport import mapped_file
 from ...relevance.relevance import Relevance
@@ -109,6 +109,13 @@ def streams(X: Any, max_memory: int) -> bool:
     return X.X.nbytes > max_memory * 2**20 and mapped_file(X.X[:1]) is not None
 
 
+def run_of_rows(X: Any, part: slice) -> Any:
+    """A run of rows, scaled or to be scaled when they are read."""
+    if isinstance(X, np.ndarray):
+        return X[part]
+    return ScaledRows(X.X[part], X.mean, X.scale)
+
+
 def row_slices(n: int) -> list[slice]:
     """All rows, in blocks of a fixed size."""
     return [slice(start, min(start + BLOCK, n)) for start in range(0, n, BLOCK)]
@@ -140,13 +147,13 @@ def partly_white(X: np.ndarray, degree: float) -> np.ndarray:
 # ---------------------------------------------------------------------- sums over rows
 
 
-class _Moments:
+class _Moments(Step):
     """Sums of rows and of their squares; on a cluster each worker gets the rows of its blocks."""
 
     def __init__(self, X: np.ndarray, first: int = 0) -> None:
         self.X, self.first = X, first
 
-    def part(self, blocks: list[slice]) -> _Moments:
+    def restrict(self, blocks: list[slice]) -> _Moments:
         first = blocks[0].start
         return _Moments(
             self.X[first - self.first : blocks[-1].stop - self.first], first
@@ -166,5 +173,12 @@ def moments(X: np.ndarray) -> tuple[np.ndarray, float]:
     shift = total / len(X)
     variance = squares / len(X) - float(shift @ shift)
     if not variance > 1e-24 * (squares / len(X) + float(centre @ centre)):
+        variance = 0.0
+    return centre + shift, check_scale(np.sqrt(2 * variance))
+
+
+def check_scale(scale: float) -> float:
+    """Raise unless the rows of ``X`` differ, so that there is something to divide by."""
+    if not scale > 0:
         raise ValueError("X must have rows that differ: all are equal.")
-    return centre + shift, float(np.sqrt(2 * variance))
+    return float(scale)

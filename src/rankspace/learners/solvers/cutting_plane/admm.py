@@ -1,4 +1,4 @@
-"""The inner problem of the cutting plane: a regulariser and a hinge over the planes so far.
+"""ADMM for the inner problem of the cutting plane: a regulariser and a hinge over the planes.
 
     min over W in a cone of  reg(W) + C max_r [delta_r - <W, psi_r>]_+
 
@@ -94,21 +94,22 @@ class PlaneProblem:
     def __init__(
         self, cone: Any, regularizer: Any, C: float, patience: int = 50
     ) -> None:
-        self.cone, self.regularizer, self.C, self.patience = (
-            cone,
-            regularizer,
-            C,
-            patience,
-        )
-        shape = cone.identity.shape
+        self.cone = cone
+        self.regularizer = regularizer
+        self.C = C
+        self.patience = patience
         self.psi = np.zeros((0, cone.identity.size))
         self.delta = np.zeros(0)
         self.gram = np.zeros((0, 0))
         self.alpha = np.zeros(0)
         self.idle = np.zeros(0, dtype=int)
-        self.Z, self.U, self.rho = np.zeros(shape), np.zeros(shape), 1.0 / C
+        self.Z = np.zeros_like(cone.identity)
+        self.U = np.zeros_like(cone.identity)
+        self.rho = 1.0 / C
         # W is at most about C, its multiplier about 1: beyond these rho would be out of all scale.
-        self._least, self._most, self._steps = 1e-4 / C, 1e6, 0
+        self._least = 1e-4 / C
+        self._most = 1e6
+        self._steps = 0
 
     @property
     def n_planes(self) -> int:
@@ -119,9 +120,9 @@ class PlaneProblem:
         """Add a plane."""
         row = self.cone.restrict(psi).ravel()
         products = self.psi @ row
-        self.gram = np.block(
-            [[self.gram, products[:, None]], [products[None], np.array([[row @ row]])]]
-        )
+        column = products[:, None]
+        corner = np.array([[row @ row]])
+        self.gram = np.block([[self.gram, column], [column.T, corner]])
         self.psi = np.vstack((self.psi, row))
         self.delta = np.append(self.delta, delta)
         self.alpha = np.append(self.alpha, 0.0)
@@ -140,7 +141,8 @@ class PlaneProblem:
 
     def _solve(self, tolerance: float, max_iter: int) -> InnerResult:
         best: InnerResult | None = None
-        lower, self._steps = -np.inf, 0
+        lower = -np.inf
+        self._steps = 0
         for iteration in range(1, max_iter + 1):
             self._step()
             if iteration % 5 and iteration < max_iter:
@@ -189,9 +191,14 @@ class PlaneProblem:
         self._steps += 1
         if self._steps > 50 and self._steps % 50:
             return
-        factor = 2.0 if primal > 10 * dual else 0.5 if dual > 10 * primal else 1.0
+        factor = 1.0
+        if primal > 10 * dual:
+            factor = 2.0
+        elif dual > 10 * primal:
+            factor = 0.5
         if self._least <= factor * self.rho <= self._most:
-            self.rho, self.U = factor * self.rho, self.U / factor
+            self.rho *= factor
+            self.U = self.U / factor
 
     def _combination(self) -> np.ndarray:
         return (self.alpha @ self.psi).reshape(self.Z.shape)
@@ -205,12 +212,9 @@ class PlaneProblem:
         self.idle = np.where(self.alpha > 0, 0, self.idle + 1)
         kept = self.idle < self.patience
         if not kept.all():
-            self.psi, self.delta, self.alpha = (
-                self.psi[kept],
-                self.delta[kept],
-                self.alpha[kept],
-            )
-            self.idle, self.gram = self.idle[kept], self.gram[np.ix_(kept, kept)]
+            for name in ("psi", "delta", "alpha", "idle"):
+                setattr(self, name, getattr(self, name)[kept])
+            self.gram = self.gram[np.ix_(kept, kept)]
 
 
 class VectorProblem(PlaneProblem):

@@ -1,4 +1,4 @@
-"""Rounds of a cutting plane kept in a file, so that a fit that was broken off can go on."""
+"""Checkpoints of the cutting plane: a file from which an interrupted fit resumes."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from ...._engine.files import replacing
-from ...._engine.text import PathLike
+from ...._engine.files import PathLike, replacing
 
 REST = 10.0  # a file is not written again before so many times what writing it took
 
 
 class Checkpoint:
-    """All that decides how the rounds go on: the planes, the inner problem and the points.
+    """A checkpoint file: planes, inner problem and points, all that decides the next rounds.
 
     Parameters
     ----------
@@ -30,9 +29,11 @@ class Checkpoint:
     """
 
     def __init__(self, path: PathLike, mark: str) -> None:
-        self.path, self.mark = Path(path), mark
+        self.path = Path(path)
+        self.mark = mark
         self.round = 0
-        self._last, self._took = -np.inf, 0.0
+        self._last = -np.inf
+        self._took = 0.0
 
     def load(self, problem: Any) -> dict[str, Any] | None:
         """What `save` was given, if there is a file; the problem is put back where it was."""
@@ -68,23 +69,21 @@ class Checkpoint:
         begin = time.perf_counter()
         if begin < self._last + REST * self._took:
             return
-        own = {
-            f"problem.{n}": v
-            for n, v in vars(problem).items()
-            if isinstance(v, np.ndarray)
-        }
-        arrays = {
-            **own,
-            **{n: v for n, v in state.items() if isinstance(v, np.ndarray)},
-        }
-        numbers = {n: v for n, v in state.items() if not isinstance(v, np.ndarray)}
+        arrays = {}
+        numbers = {"rho": float(problem.rho)}
+        for name, value in vars(problem).items():
+            if isinstance(value, np.ndarray):
+                arrays[f"problem.{name}"] = np.ascontiguousarray(value)
+        for name, value in state.items():
+            if isinstance(value, np.ndarray):
+                arrays[name] = np.ascontiguousarray(value)
+            else:
+                numbers[name] = value
         cone = {n: v for n, v in vars(problem.cone).items() if isinstance(v, int)}
-        header = json.dumps({**numbers, "rho": float(problem.rho), "cone": cone})
+        rounds = json.dumps({**numbers, "cone": cone})
+        content = save(arrays, {"fingerprint": self.mark, "rounds": rounds})
         with replacing(self.path) as stream:
-            content = {
-                name: np.ascontiguousarray(array) for name, array in arrays.items()
-            }
-            stream.write(save(content, {"fingerprint": self.mark, "rounds": header}))
+            stream.write(content)
         self.round = len(state["history"])
         self._last = time.perf_counter()
         self._took = self._last - begin
@@ -102,11 +101,11 @@ class Checkpoint:
 
 
 def digest(*parts: Any) -> str:
-    """A short mark of arrays, and of other things by what they print."""
-    found = hashlib.blake2b(digest_size=16)
+    """A fingerprint of arrays, and of other things by their repr."""
+    hashed = hashlib.blake2b(digest_size=16)
     for part in parts:
-        array = isinstance(part, np.ndarray)
-        found.update(
-            np.ascontiguousarray(part).tobytes() if array else repr(part).encode()
-        )
-    return found.hexdigest()
+        content = repr(part).encode()
+        if isinstance(part, np.ndarray):
+            content = np.ascontiguousarray(part).tobytes()
+        hashed.update(content)
+    return hashed.hexdigest()

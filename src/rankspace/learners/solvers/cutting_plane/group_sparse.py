@@ -1,4 +1,4 @@
-"""The inner problem with a (2,1)-norm: three blocks that agree on one matrix."""
+"""Group-sparse inner problem of R-MLR: ADMM with a third block for the (2,1)-norm."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ class GroupSparseProblem(PlaneProblem):
         return self.Z * np.outer(kept, kept)
 
     def _step(self) -> None:
-        rho, Z = self.rho, self.Z
+        rho = self.rho
+        Z = self.Z
         centre, curvature = self.regularizer.proximal(Z - self.U, rho)
         linear = curvature * (self.psi @ centre.ravel() - self.delta)
         self.alpha = simplex_qp(self.gram, linear, self.C, self.alpha)
@@ -52,9 +53,8 @@ class GroupSparseProblem(PlaneProblem):
         target = Z - self.U_groups
         lengths = rho * np.linalg.norm(target, axis=0)
         kept = lengths > self.regularizer.weight
-        self.V = target * np.where(
-            kept, 1 - self.regularizer.weight / np.where(kept, lengths, 1), 0
-        )
+        shrinkage = 1 - self.regularizer.weight / np.where(kept, lengths, 1)
+        self.V = target * np.where(kept, shrinkage, 0)
         # What the shrinkage took: a subgradient of the norm, so its columns are short enough.
         self.Y = rho * (target - self.V)
         self.Z = self.cone.project((W + self.V + self.U + self.U_groups) / 2)
@@ -72,5 +72,6 @@ class GroupSparseProblem(PlaneProblem):
 
     def _lower(self) -> float:
         # <Y, W> <= weight * |W|_{2,1} for every W, so the norm is at least the inner product.
-        pull = self._combination() - (self.Y + self.Y.T) / 2
-        return float(self.alpha @ self.delta) / max(1.0, self.cone.largest(pull))
+        combination = self._combination() - (self.Y + self.Y.T) / 2
+        scale = max(1.0, self.cone.largest(combination))
+        return float(self.alpha @ self.delta) / scale

@@ -11,16 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from ...._engine.parallel import current_backend
+from ...._engine.parallel import Step, current_backend
 from ...._engine.parallel.threads import thread_map
 from ....evaluation.measures import parse_measure
 from ....relevance.relevance import Relevance
-from ..scaling import in_blocks, row_slices, streams, whole
+from ..scaling import in_blocks, row_slices, run_of_rows, streams, whole
 
-LEAST_PAIRS, MOST_PARTS = (
-    10_000,
-    64,
-)  # judged pairs of a block at least, and blocks of a round
+LEAST_PAIRS = 10_000  # judged pairs of a block at least
+MOST_PARTS = 64  # blocks of a round at most
 ENTRY_BYTES = 40  # of work for a pair of a query and an item
 SHARING = 4  # blocks that fit the memory together
 ORACLE_MEASURES = ("auc", "p", "knn", "map", "mrr", "ndcg", "ndcg-mlr")
@@ -43,12 +41,6 @@ class Round(NamedTuple):
     scales: np.ndarray
 
 
-class Columns(NamedTuple):
-    """Column sums of the weights of a round, to be closed over items."""
-
-    weights: np.ndarray
-
-
 class Plane(NamedTuple):
     """Mean loss and mean feature difference of the most violated rankings."""
 
@@ -64,7 +56,7 @@ def discounts_of(kernel: str, size: int) -> np.ndarray:
     return 1 / np.log2(positions + 1)
 
 
-class RankingLoss:
+class RankingLoss(Step):
     """The loss of rankings of ``X`` under a measure, for queries that can teach something.
 
     Parameters
@@ -100,9 +92,14 @@ class RankingLoss:
         self.max_memory = max_memory
         longest = int((relevance.n_relevant + relevance.n_irrelevant)[queries].max())
         self.discounts = discounts_of(spec.kernel, longest + 1)
-        self._lists = (
-            None if relevance.unlisted_is_irrelevant else relevance.judged_lists()
-        )
+        self._lists = None
+        if not relevance.unlisted_is_irrelevant:
+            self._lists = relevance.judged_lists()
+        self._gram = WeightedGram(X)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A step of its own, of which each worker of a cluster gets the rows it needs.
+        return {**vars(self), "_gram": None}
 
     # ------------------------------------------------------------------ the round
 
@@ -132,7 +129,9 @@ class RankingLoss:
 
     def blocks(self, queries: np.ndarray) -> list[np.ndarray]:
         """Queries in parts whose work fits the memory; nothing but the data decides them."""
-        entries = self._entries // (1 if streams(self.X, self.max_memory) else SHARING)
+        entries = self._entries
+        if not streams(self.X, self.max_memory):
+            entries //= SHARING
         if self._lists is None:
             size = max(1, min(256, entries // len(self.X)))
             return [
@@ -145,8 +144,6 @@ class RankingLoss:
 
     def prepare(self, state: Any) -> Any:
         """What all blocks of a round share: the embedded items among it."""
-        if isinstance(state, Columns):
-            return state
         components, scales = state
         if streams(self.X, self.max_memory):
             return Round(None, _squares(self.X, components), components, scales)
@@ -154,31 +151,22 @@ class RankingLoss:
         return Round(items, np.einsum("ij,ij->i", items, items), components, scales)
 
     def map_block(self, block: Any, state: Any) -> Any:
-        """Rank for each query of a block, violate, and sum up; or sum up items to close it."""
-        if isinstance(state, Columns):
-            return self._weighted_gram(block, state.weights)
+        """The most violated ranking of each query of a block, summed up."""
         queries = self.Q[block] @ state.components.T.astype(self.Q.dtype)
-        return (self._all_items if self._lists is None else self._judged_items)(
-            block, queries, state
-        )
+        if self._lists is None:
+            return self._all_items(block, queries, state)
+        return self._judged_items(block, queries, state)
 
     def update(self, sums: Sums) -> Plane:
-        """Close the sum over all blocks.
+        """The plane, from the sums over all blocks.
 
         With weights A that sum to 0 for each query, the sum over q and x of
         ``-A[q, x] (q - x)(q - x)'`` is ``Q'AX + X'A'Q - X' diag(column sums of A) X``.
         """
-        own = current_backend().reduce(
-            self, row_slices(len(self.X)), Columns(sums.columns)
+        gram = current_backend().reduce(
+            self._gram, row_slices(len(self.X)), sums.columns
         )
-        return Plane(sums.cross + sums.cross.T - own, float(sums.loss))
-
-    def _weighted_gram(self, part: slice, columns: np.ndarray) -> np.ndarray:
-        """The part of ``X' diag(columns) X`` of a run of items."""
-        weights = columns[part]
-        rows = self.X[part.start + np.flatnonzero(weights)]
-        weights = weights[weights != 0].astype(rows.dtype)
-        return (rows.T @ (weights[:, None] * rows)).astype(np.float64)
+        return Plane(sums.cross + sums.cross.T - gram, float(sums.loss))
 
     # ------------------------------------------------------------------ blocks
 
@@ -271,6 +259,27 @@ class RankingLoss:
         found, places = np.unique(which, return_inverse=True)
         items = self.X[found] @ state.components.T.astype(self.X.dtype)
         exact_pairs(queries, items, owner, places, False, out)
+
+
+class WeightedGram(Step):
+    """``X' diag(weights) X`` as a sum over blocks of rows."""
+
+    def __init__(self, X: Any, first: int = 0) -> None:
+        self.X = X
+        self.first = first
+
+    def restrict(self, blocks: list[slice]) -> WeightedGram:
+        """The same with only the rows of some blocks that follow each other."""
+        first = blocks[0].start
+        rows = slice(first - self.first, blocks[-1].stop - self.first)
+        return WeightedGram(run_of_rows(self.X, rows), first)
+
+    def map_block(self, block: slice, columns: np.ndarray) -> np.ndarray:
+        """The sum over a run of rows."""
+        weights = columns[block]
+        rows = self.X[block.start - self.first + np.flatnonzero(weights)]
+        weights = weights[weights != 0].astype(rows.dtype)
+        return (rows.T @ (weights[:, None] * rows)).astype(np.float64)
 
 
 class LinearRankingLoss(RankingLoss):

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.linalg
 from scipy.spatial.distance import cdist
 
-from ...._engine.parallel import current_backend
+from ...._engine.parallel import Step, current_backend
 from ...._engine.parallel.threads import single_threaded_blas
 from .lists import Lists, even_runs, upper_counts
 from .mean import mean_factor
@@ -45,7 +45,7 @@ class LocalMetrics(NamedTuple):
     anchors: np.ndarray
 
 
-class ListStep:
+class ListStep(Step):
     """A step over runs of candidate lists.
 
     ``numbers`` are those of the lists at hand, ascending; all by default.
@@ -56,7 +56,7 @@ class ListStep:
         self.lists = lists
         self.numbers = np.arange(len(lists)) if numbers is None else numbers
 
-    def part(self, blocks: list[np.ndarray]) -> ListStep:
+    def restrict(self, blocks: list[np.ndarray]) -> ListStep:
         """The same with the documents of some lists only."""
         numbers = np.concatenate(blocks)
         lists = self.lists.take(np.searchsorted(self.numbers, numbers))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.optimize
 
-from ...._engine.parallel.threads import LazyPool, single_threaded_blas, thread_map
+from ...._engine.parallel.threads import for_each, single_threaded_blas, thread_map
 from ..smooth.lbfgs import minimize_lbfgs
 from .lists import Lists, even_runs, run_starts
 
@@ -76,15 +76,15 @@ class PairLogistic:
         self.slopes = np.empty((len(self.runs), columns.shape[1]))
         n_pairs = float(np.sum(np.diff(lists.indptr) ** 2))
         self.flops = 4.0 * columns.size + 10.0 * n_pairs
-        self.pool = LazyPool()
 
     def value_and_gradient(self, w: np.ndarray) -> tuple[float, np.ndarray]:
         """The loss of weights, and its gradient."""
         # Products of one precision are much faster than mixed ones.
         cast = w.astype(self.columns.dtype)
-        numbers = range(len(self.runs))
-        self.pool.each(
-            lambda number: self._store_run(number, cast), numbers, self.flops
+        for_each(
+            lambda number: self._store_run(number, cast),
+            range(len(self.runs)),
+            flops=self.flops,
         )
         value = self.losses.sum() + self.weight_reg / 2 * (w @ w)
         return float(value), self.slopes.sum(axis=0) + self.weight_reg * w
@@ -121,15 +121,12 @@ def logistic_weights(
     """Weights of columns that minimise the logistic loss of pairs by L-BFGS."""
     loss = PairLogistic(columns, lists, weight_reg, k)
     start = np.zeros(columns.shape[1])
-    try:
-        if non_negative:
-            return _minimize_bounded(loss, start, max_iter)
-        minimum = minimize_lbfgs(
-            loss.value_and_gradient, start, tol=TOL, max_iter=max_iter, memory=MEMORY
-        )
-        return minimum.parameters
-    finally:
-        loss.pool.close()
+    if non_negative:
+        return _minimize_bounded(loss, start, max_iter)
+    minimum = minimize_lbfgs(
+        loss.value_and_gradient, start, tol=TOL, max_iter=max_iter, memory=MEMORY
+    )
+    return minimum.parameters
 
 
 def _minimize_bounded(

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import scipy.sparse
 
-from ...._engine.parallel import current_backend
+from ...._engine.parallel import Step, current_backend
 from ....relevance.relevance import Relevance
 from .lists import even_runs
 
@@ -100,7 +100,7 @@ def approximate_mean(X: np.ndarray) -> np.ndarray:
     return X[rows].mean(axis=0, dtype=np.float64)
 
 
-class PointStep:
+class PointStep(Step):
     """Weighted grams of points, and for each row of some tables the sum of its points."""
 
     def __init__(
@@ -115,7 +115,7 @@ class PointStep:
         self.tables = tables
         self.first = first
 
-    def part(self, blocks: list[tuple[int, int]]) -> PointStep:
+    def restrict(self, blocks: list[tuple[int, int]]) -> PointStep:
         """The same over some blocks that follow each other."""
         first = blocks[0][0]
         rows = slice(first - self.first, blocks[-1][1] - self.first)
@@ -136,7 +136,7 @@ def _weighted_gram(points: np.ndarray, counts: np.ndarray) -> np.ndarray:
     return rooted.T @ rooted
 
 
-class RowStep:
+class RowStep(Step):
     """For each table of items, sums over rows of (weighted queries) x (listed items)."""
 
     def __init__(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...._engine.parallel import current_backend
+from ...._engine.parallel import Step, current_backend
 from ....relevance.relevance import Relevance
 from .lists import Lists
 from .local_metrics import (
@@ -64,7 +64,7 @@ def _single_metric(Z: np.ndarray, pool: Scatter, options: LocalOptions) -> Local
     return LocalMetrics(factor[None] / unit, np.array([-1]))
 
 
-class _QueryStep:
+class _QueryStep(Step):
     """The local metric of a query, from its relevant and irrelevant items."""
 
     def __init__(self, Z: np.ndarray, relevance: Relevance, points: np.ndarray) -> None:

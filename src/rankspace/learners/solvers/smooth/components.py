@@ -11,7 +11,7 @@ import scipy.sparse
 
 from ...._engine.parallel.threads import thread_map
 from ....relevance.relevance import Relevance
-from ..warp.factors import Points
+from ..points import Points
 from ..warp.starts import start_factor
 from .lbfgs import Minimum
 from .pair_loss import judgment_table

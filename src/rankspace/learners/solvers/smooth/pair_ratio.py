@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...._engine.parallel import current_backend
+from ...._engine.parallel import Step, current_backend
 from ....relevance.relevance import Relevance
-from ..warp.factors import Points
+from ..points import Points
 from .pair_loss import judged_states
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ TINY = 1e-100  # a sum of exponentials below this has lost digits
 LOWEST = -700.0  # its exponential is 1e-304, found faster than one that is 0
 
 
-class PairRatio:
+class PairRatio(Step):
     """PARCA's loss of embedded points, over all queries or some of them.
 
     Parameters

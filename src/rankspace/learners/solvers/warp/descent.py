@@ -1,7 +1,7 @@
-"""Stochastic descent of the WARP loss over metrics of fixed rank.
+"""Riemannian SGD on the WARP loss over metrics of fixed rank.
 
 The loss of a triplet is ``(1 - reg) w [1 + d(x+) - d(x-)]_+ + reg d(x+)`` with w in [0, 1] the
-weight of the violator; a step goes against the mean gradient of a batch. Its length is that of
+weight of the violator; a step goes against the mean gradient of a batch. The learning rate is
 "distance over gradients": the farthest that W has been from its start, over the root of the sum of
 the squared gradient norms (Ivgi, Hinder and Carmon 2023). Both are known from matrices of size m.
 """
@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ...._engine.parallel.threads import LazyPool, single_threaded_blas
-from .embeddings import AllItems, DrawnItems, Triplets, choose_way
-from .factors import DenseFactor, GramFactor, Points, ProductTable, ScaledFactor
+from ...._engine.parallel.threads import single_threaded_blas
+from ..points import Points
+from .embeddings import AllItems, DrawnItems, Triplets, choose_strategy
+from .factors import DenseFactor, GramFactor, ProductTable, ScaledFactor
 from .riemannian import DAMPING, relative_change, second_order
 from .sampling import Sampling
 
@@ -25,7 +26,7 @@ FIRST_DISTANCE = 0.01  # of |W|, before the first step has been made
 
 @dataclass
 class Progress:
-    """All that decides how a descent goes on; the rest is made of it anew at each stop."""
+    """State of the descent: all that decides the next step."""
 
     F: np.ndarray
     start: np.ndarray
@@ -38,7 +39,7 @@ class Progress:
 
 @dataclass
 class Options:
-    """How triplets become steps."""
+    """Options of a step: regularisation, batch size and memory."""
 
     reg: float = 0.01
     regularizer: str = "pairs"
@@ -48,13 +49,13 @@ class Options:
 
 @dataclass
 class Statistics:
-    """What a stretch of descent has seen."""
+    """Statistics of a stretch of training: loss, draws, violators, last step."""
 
     loss: float = 0.0
     draws: int = 0
     violators: int = 0
     length: float = 0.0
-    way: str = ""
+    strategy: str = ""
 
     def add(self, later: Statistics) -> Statistics:
         """This stretch and the one after it."""
@@ -63,13 +64,13 @@ class Statistics:
             self.draws + later.draws,
             self.violators + later.violators,
             later.length,
-            later.way,
+            later.strategy,
         )
 
 
 @dataclass
 class Descent:
-    """Goes on from a `Progress` for a number of triplets, and leaves it changed."""
+    """Descends from a `Progress` for a number of triplets, and updates it in place."""
 
     points: Points
     sampling: Sampling
@@ -82,46 +83,34 @@ class Descent:
             return self._run(progress, n_triplets)
 
     def _run(self, progress: Progress, n_triplets: int) -> Statistics:
-        options, crew = self.options, LazyPool()
-        way = choose_way(
-            self.points,
-            progress.F.shape[1],
-            options.batch_size,
-            progress.draws,
-            options.max_memory,
-        )
-        try:
-            space = self._space(progress, way, crew)
-            tally = self._go(progress, space, n_triplets)
-        finally:
-            crew.close()
+        rank = progress.F.shape[1]
+        strategy = choose_strategy(self.points, rank, progress.draws, self.options)
+        space = self._space(progress, strategy)
+        statistics = self._go(progress, space, n_triplets)
         progress.F = space.factor.matrix
-        tally.way = way
-        return tally
+        statistics.strategy = strategy
+        return statistics
 
-    def _space(
-        self, progress: Progress, way: str, crew: LazyPool
-    ) -> AllItems | DrawnItems:
-        points, F, start = self.points, progress.F, progress.start
-        if way == "gram":
+    def _space(self, progress: Progress, strategy: str) -> AllItems | DrawnItems:
+        points = self.points
+        F = progress.F
+        start = progress.start
+        if strategy == "gram":
             if self._table is None:
                 self._table = ProductTable.of(points, start)
-            return AllItems(
-                points, GramFactor(points, F, start, self._table, crew), crew
-            )
+            factor = GramFactor(points, F, start, self._table)
+            return AllItems(points, factor)
         if points.is_sparse:
             return DrawnItems(points, ScaledFactor(points, F, start))
-        factor = DenseFactor(points, F, start)
-        return (
-            AllItems(points, factor, crew)
-            if way == "all"
-            else DrawnItems(points, factor)
-        )
+        if strategy == "all":
+            return AllItems(points, DenseFactor(points, F, start))
+        return DrawnItems(points, DenseFactor(points, F, start))
 
     def _go(
         self, progress: Progress, space: AllItems | DrawnItems, n_triplets: int
     ) -> Statistics:
-        tally, size = Statistics(), self.options.batch_size
+        statistics = Statistics()
+        size = self.options.batch_size
         start_norm = float(np.linalg.norm(progress.start.T @ progress.start))
         n_batches = -(-n_triplets // size)
         for _ in range(n_batches):
@@ -129,13 +118,13 @@ class Descent:
             weights = self.sampling.violator_weights(
                 batch.queries, batch.neg, batch.draws
             )
-            tally.length = self._step(progress, space, batch, weights, start_norm)
+            statistics.length = self._step(progress, space, batch, weights, start_norm)
             progress.n_triplets += size
-            tally.draws += int(batch.draws.sum())
-            tally.violators += int(np.sum(batch.neg >= 0))
-            tally.loss += float(weights.sum())
-        progress.draws = tally.draws / (n_batches * size)
-        return tally
+            statistics.draws += int(batch.draws.sum())
+            statistics.violators += int(np.sum(batch.neg >= 0))
+            statistics.loss += float(weights.sum())
+        progress.draws = statistics.draws / (n_batches * size)
+        return statistics
 
     def _step(
         self,
@@ -146,16 +135,18 @@ class Descent:
         start_norm: float,
     ) -> float:
         left, right, c = self._gradient(batch, weights)
-        gram, cross = space.factor.gram, space.factor.cross
-        differences = (space.rows(left) - space.rows(right)).astype(
-            np.float64, copy=False
-        )
+        factor = space.factor
+        gram = factor.gram
+        differences = space.rows(left) - space.rows(right)
+        differences = differences.astype(np.float64, copy=False)
         A = relative_change(gram, differences.T, DAMPING)
         S = c[:, None] * A.T
-        inside, own = A @ S, self._own_gradient(progress, len(A))
-        pulled = space.factor.pull(left, right, S)
-        progress.squares += squared_norm(gram, inside, own, pulled)
-        progress.distance = max(progress.distance, distance(gram, cross, start_norm))
+        inside = A @ S
+        own = self._own_gradient(progress, len(A))
+        moved = factor.prepare(left, right, S)
+        progress.squares += squared_norm(gram, inside, own, moved)
+        travelled = distance(gram, factor.cross, start_norm)
+        progress.distance = max(progress.distance, travelled)
         inside = inside + np.diag(own)
         length = step_length(progress, start_norm, float(np.linalg.norm(inside)))
         inner, tail = second_order(-length * inside)
@@ -170,12 +161,14 @@ class Descent:
         reg = self.options.reg
         share = self.sampling.query_weights[batch.queries] / batch.queries.size
         hinge = share * (1 - reg) * weights
-        pull = hinge + share * reg if self.options.regularizer == "pairs" else hinge
-        found = batch.neg >= 0
+        attraction = hinge
+        if self.options.regularizer == "pairs":
+            attraction = hinge + share * reg
+        violated = batch.neg >= 0
         rows = self.points.query_rows[batch.queries]
-        left = np.concatenate((rows, rows[found]))
-        right = np.concatenate((batch.pos, batch.neg[found]))
-        return left, right, np.concatenate((pull, -hinge[found]))
+        left = np.concatenate((rows, rows[violated]))
+        right = np.concatenate((batch.pos, batch.neg[violated]))
+        return left, right, np.concatenate((attraction, -hinge[violated]))
 
     def _own_gradient(self, progress: Progress, m: int) -> np.ndarray:
         """The diagonal of D, with ``F D F'`` an unbiased estimate of ``reg W``: a column each."""
@@ -196,14 +189,14 @@ def distance(gram: np.ndarray, cross: np.ndarray, start_norm: float) -> float:
 
 
 def step_length(progress: Progress, start_norm: float, change: float) -> float:
-    """Distance over gradients, cut where a step would change W by too large a part of it."""
+    """Learning rate by distance over gradients, capped where a step would change W too much."""
     farthest = max(progress.distance, FIRST_DISTANCE * start_norm)
     length = progress.multiplier * farthest / max(np.sqrt(progress.squares), 1e-300)
     return float(min(length, MOST_CHANGE / max(change, 1e-300)))
 
 
 def squared_norm(
-    G: np.ndarray, Q: np.ndarray, own: np.ndarray, pulled: np.ndarray
+    G: np.ndarray, Q: np.ndarray, own: np.ndarray, moved: np.ndarray
 ) -> float:
     """Squared norm of the gradient ``V C V' + F D F'`` projected on the tangent space.
 
@@ -214,6 +207,6 @@ def squared_norm(
     inside = Q @ G
     if own.any():
         mixed = inside * own
-        pulled = pulled + mixed + mixed.T + own[:, None] * G * own
+        moved = moved + mixed + mixed.T + own[:, None] * G * own
         inside = inside + own[:, None] * G
-    return max(float(2 * np.vdot(pulled, G) - np.vdot(inside, inside.T)), 0.0)
+    return max(float(2 * np.vdot(moved, G) - np.vdot(inside, inside.T)), 0.0)

@@ -1,4 +1,4 @@
-"""Embedded points while the metric moves, and violators among them: three ways, by their cost.
+"""Drawing violators among embedded points: three strategies, chosen by their cost.
 
 For N points in d dimensions, rank m, and batches of b triplets with r differences, a step embeds
 
@@ -9,19 +9,22 @@ For N points in d dimensions, rank m, and batches of b triplets with r differenc
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...._engine.parallel.threads import LazyPool
-from .factors import DenseFactor, GramFactor, Points, ScaledFactor
+from ...._engine.parallel.threads import for_each
+from ..points import Points
+from .factors import DenseFactor, GramFactor, ScaledFactor
 from .sampling import Sampling
 
-FIRST_WIDTH, MOST_WIDTH = 4, 256  # candidates of a triplet that are looked at in one go
+# Candidates of a triplet that are drawn together, at first and at most.
+FIRST_WIDTH = 4
+MOST_WIDTH = 256
 SPARSE_COST = 8  # flops of a dense product in the time of one of a sparse
-# Triplets whose items are looked through together, and distances held at a time by each thread.
-# Fixed, so that threads do not change how they round.
-MOST_TOGETHER, DISTANCES = 32, 2**20
+# Both are fixed, so that threads do not change how products round.
+MOST_TOGETHER = 32  # triplets whose distances from all items are computed together
+DISTANCES = 2**20  # held at a time by each thread
 
 
 class Triplets(NamedTuple):
@@ -38,18 +41,17 @@ def _begin(sampling: Sampling, first: int, size: int) -> Triplets:
     from ...._engine.kernels.warp import draw_positives
 
     queries = sampling.queries(first, size)
-    pos, neg, draws = (np.full(size, fill) for fill in (-1, -1, 0))
+    pos = np.full(size, -1)
     draw_positives(sampling.seed, first, queries, sampling.positives, pos)
-    return Triplets(queries, pos, neg, draws)
+    return Triplets(queries, pos, neg=np.full(size, -1), draws=np.zeros(size, int))
 
 
 class AllItems:
     """All points embedded at all times, anew or by their inner products."""
 
-    def __init__(
-        self, points: Points, factor: DenseFactor | GramFactor, crew: LazyPool
-    ) -> None:
-        self.points, self.factor, self.crew = points, factor, crew
+    def __init__(self, points: Points, factor: DenseFactor | GramFactor) -> None:
+        self.points = points
+        self.factor = factor
         self._embed()
 
     def _embed(self) -> None:
@@ -57,16 +59,14 @@ class AllItems:
             self.embedded = self.factor.embedded
             return
         F = self.factor.matrix
-        self.embedded = np.empty(
-            (self.points.n, F.shape[1]), dtype=self.points.matrix.dtype
-        )
+        matrix = self.points.matrix
+        self.embedded = np.empty((self.points.n, F.shape[1]), dtype=matrix.dtype)
 
         def work(part: slice) -> None:
             self.embedded[part] = self.points.embed(F, part)
 
-        self.crew.each(
-            work, self.points.blocks, 2.0 * self.points.matrix.size * F.shape[1]
-        )
+        flops = 2.0 * matrix.size * F.shape[1]
+        for_each(work, self.points.blocks, flops=flops)
 
     def rows(self, rows: np.ndarray) -> np.ndarray:
         """Embedded points."""
@@ -78,7 +78,8 @@ class AllItems:
 
         batch = _begin(sampling, first, size)
         queries = self.embedded[self.points.query_rows[batch.queries]]
-        items, limits = self.embedded[: self.points.n_items], np.empty(size)
+        items = self.embedded[: self.points.n_items]
+        limits = np.empty(size)
         draw_some(
             sampling.seed,
             first,
@@ -93,26 +94,24 @@ class AllItems:
             batch.draws,
         )
         more = sampling.most_draws[batch.queries] > batch.draws
-        self._look_through(
-            sampling, first, batch, queries, limits, (batch.neg < 0) & more
-        )
+        waiting = np.flatnonzero((batch.neg < 0) & more)
+        if waiting.size:
+            self._search_all(sampling, first, batch, queries, limits, waiting)
         return batch
 
-    def _look_through(
+    def _search_all(
         self,
         sampling: Sampling,
         first: int,
         batch: Triplets,
         queries: np.ndarray,
         limits: np.ndarray,
-        waiting: np.ndarray,
+        triplets: np.ndarray,
     ) -> None:
-        """Draw on where a few draws were in vain, with the distances of all items at hand."""
+        """Draw on, with the distances of all items, where the first draws found no violator."""
         from ...._engine.kernels.warp import draw_on
 
-        items, triplets = self.embedded[: self.points.n_items], np.flatnonzero(waiting)
-        if not triplets.size:
-            return
+        items = self.embedded[: self.points.n_items]
         squares = np.einsum("ij,ij->i", items, items)
         limits = limits - np.einsum("ij,ij->i", queries, queries)
 
@@ -134,7 +133,7 @@ class AllItems:
 
         width = max(1, min(MOST_TOGETHER, DISTANCES // len(items)))
         parts = [triplets[i : i + width] for i in range(0, triplets.size, width)]
-        self.crew.each(work, parts, 2.0 * items.size * triplets.size)
+        for_each(work, parts, flops=2.0 * items.size * triplets.size)
 
     def move(self, inner: np.ndarray, tail: np.ndarray) -> None:
         """Follow a step."""
@@ -146,7 +145,8 @@ class DrawnItems:
     """Points embedded when they are drawn, candidates of all triplets of a batch together."""
 
     def __init__(self, points: Points, factor: DenseFactor | ScaledFactor) -> None:
-        self.points, self.factor = points, factor
+        self.points = points
+        self.factor = factor
 
     def rows(self, rows: np.ndarray) -> np.ndarray:
         """Embedded points."""
@@ -160,7 +160,9 @@ class DrawnItems:
         queries = self.rows(self.points.query_rows[batch.queries])
         differences = (queries - self.rows(batch.pos)).astype(np.float64)
         limits = 1 + np.einsum("ij,ij->i", differences, differences)
-        start, width, waiting = 0, FIRST_WIDTH, np.arange(size)
+        start = 0
+        width = FIRST_WIDTH
+        waiting = np.arange(size)
         while waiting.size:
             candidates = np.empty((waiting.size, width), dtype=np.int64)
             draw_candidates(
@@ -195,26 +197,22 @@ class DrawnItems:
         self.factor.move(inner, tail)
 
 
-def choose_way(
-    points: Points, m: int, batch: int, draws: float, max_memory: int
-) -> str:
-    """The cheapest way by flops: "drawn", "all" or "gram" (only if N^2 numbers fit the memory).
+def choose_strategy(points: Points, m: int, draws: float, options: Any) -> str:
+    """The cheapest strategy by flops: "drawn", "all" or "gram" (if N^2 numbers fit the memory).
 
     A factor of nearly full rank soon loses directions, and only the factor itself can follow that.
     """
     n, d = points.matrix.shape
+    batch = options.batch_size
+    n_drawn = batch * (2 + draws)
     if points.is_sparse:
         row = SPARSE_COST * points.matrix.nnz / n
-        flops = {"drawn": batch * (2 + draws) * (row + m) * m}
+        flops = {"drawn": n_drawn * (row + m) * m}
     else:
-        follow = (
-            d * m * (2 * batch + 5 * m)
-        )  # of the factor, its Gram matrix and its step
-        flops = {
-            "drawn": batch * (2 + draws) * d * m + follow,
-            "all": n * d * m + follow,
-        }
-    fits = n * n * points.matrix.dtype.itemsize <= max_memory * 2**20
+        # Updates of the factor, its Gram matrix and its step.
+        follow = d * m * (2 * batch + 5 * m)
+        flops = {"drawn": n_drawn * d * m + follow, "all": n * d * m + follow}
+    fits = n * n * points.matrix.dtype.itemsize <= options.max_memory * 2**20
     if fits and 2 * m <= d:
         flops["gram"] = n * m * (2 * batch + m)
     return min(flops, key=flops.__getitem__)

@@ -1,7 +1,7 @@
-"""The factor F of a metric ``W = F F'`` under many low-rank steps.
+"""Low-rank factors F of a metric ``W = F F'`` under many small steps.
 
 A step along ``Z = V diag(c) V'``, where the rows of V' are differences of points, is made in two
-parts. `pull` takes ``S = diag(c) A'`` and returns the m x m matrix ``(V S)'(V S)``; `move` replaces
+parts. `prepare` takes ``S = diag(c) A'`` and returns the m x m matrix ``(V S)'(V S)``; `move` replaces
 F by ``F inner + V S tail``. In between, only matrices of size m are needed to choose the step.
 
 Rounding must not grow from step to step. Along a direction that shrinks, ``inner`` is above 1 and
@@ -11,55 +11,26 @@ Hence a factor is either kept itself, or as ``base scale`` with a base that is o
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg.lapack import dgesv
 
-from ...._engine.parallel.threads import LazyPool
+from ...._engine.parallel.threads import for_each
+from ..points import Points
 from .riemannian import plus_identity
 
-BLOCK = 512  # rows of a product; fixed, so that threads do not change how it rounds
 # Sum of the relative changes after which a scale is multiplied out: its condition is below 100.
 MOST_DRIFT = 2.0
-
-
-class Points(NamedTuple):
-    """Items and queries in one matrix, dense or sparse, and the row of each query."""
-
-    matrix: Any
-    query_rows: np.ndarray
-    n_items: int
-
-    @property
-    def n(self) -> int:
-        """Number of points."""
-        return self.matrix.shape[0]
-
-    @property
-    def is_sparse(self) -> bool:
-        """Whether the matrix is sparse."""
-        return hasattr(self.matrix, "tocsr")
-
-    def differences(self, left: np.ndarray, right: np.ndarray) -> Any:
-        """Rows ``left`` minus rows ``right``."""
-        return self.matrix[left] - self.matrix[right]
-
-    def embed(self, F: np.ndarray, rows: Any = slice(None)) -> np.ndarray:
-        """Rows times a factor, in the precision of the points."""
-        return self.matrix[rows] @ F.astype(self.matrix.dtype, copy=False)
-
-    @property
-    def blocks(self) -> list[slice]:
-        """All rows, in parts for threads."""
-        return [slice(start, start + BLOCK) for start in range(0, self.n, BLOCK)]
 
 
 class DenseFactor:
     """A factor of dense points, kept as it is: O(d m (r + m)) a step of r differences."""
 
     def __init__(self, points: Points, F: np.ndarray, start: np.ndarray) -> None:
-        self.points, self.matrix, self.start = points, F, start
+        self.points = points
+        self.matrix = F
+        self.start = start
 
     @property
     def gram(self) -> np.ndarray:
@@ -75,17 +46,16 @@ class DenseFactor:
         """Embedded points."""
         return self.points.embed(self.matrix, rows)
 
-    def pull(self, left: np.ndarray, right: np.ndarray, S: np.ndarray) -> np.ndarray:
+    def prepare(self, left: np.ndarray, right: np.ndarray, S: np.ndarray) -> np.ndarray:
         """``(V S)'(V S)``."""
         V = self.points.differences(left, right)
-        self._pulled = (V.T @ S.astype(V.dtype, copy=False)).astype(
-            np.float64, copy=False
-        )
-        return self._pulled.T @ self._pulled
+        product = V.T @ S.astype(V.dtype, copy=False)
+        self._moved = product.astype(np.float64, copy=False)
+        return self._moved.T @ self._moved
 
     def move(self, inner: np.ndarray, tail: np.ndarray) -> None:
         """``F inner + V S tail``."""
-        self.matrix = self.matrix @ inner + self._pulled @ tail
+        self.matrix = self.matrix @ inner + self._moved @ tail
 
 
 class ScaledFactor:
@@ -96,15 +66,21 @@ class ScaledFactor:
     """
 
     def __init__(self, points: Points, F: np.ndarray, start: np.ndarray) -> None:
-        self.points, self.start = points, start
-        self.base, self.scale, self._drift = F.copy(), np.eye(F.shape[1]), 0.0
-        self._base_gram, self._base_cross = F.T @ F, start.T @ F
+        self.points = points
+        self.start = start
+        self.base = F.copy()
+        self.scale = np.eye(F.shape[1])
+        self._drift = 0.0
+        self._base_gram = F.T @ F
+        self._base_cross = start.T @ F
 
     def _multiply_out(self) -> None:
         """Let the scale be the identity again."""
         self.base = self.base @ self.scale
-        self._base_gram, self._base_cross = self.gram, self.cross
-        self.scale, self._drift = np.eye(len(self.scale)), 0.0
+        self._base_gram = self.gram
+        self._base_cross = self.cross
+        self.scale = np.eye(len(self.scale))
+        self._drift = 0.0
 
     @property
     def matrix(self) -> np.ndarray:
@@ -125,7 +101,7 @@ class ScaledFactor:
         """Embedded points."""
         return self.points.embed(self.base, rows) @ self.scale
 
-    def pull(self, left: np.ndarray, right: np.ndarray, S: np.ndarray) -> np.ndarray:
+    def prepare(self, left: np.ndarray, right: np.ndarray, S: np.ndarray) -> np.ndarray:
         """``(V S)'(V S)``."""
         self._S = S
         self._V = self.points.differences(left, right)
@@ -156,9 +132,8 @@ class ScaledFactor:
     def _add(self, change: np.ndarray) -> None:
         from ...._engine.kernels.factors import add_sparse_product
 
-        add_sparse_product(
-            self._V.indptr, self._V.indices, self._V.data, change, self.base
-        )
+        V = self._V
+        add_sparse_product(V.indptr, V.indices, V.data, change, self.base)
 
 
 class ProductTable(NamedTuple):
@@ -190,10 +165,10 @@ class GramFactor(ScaledFactor):
         F: np.ndarray,
         start: np.ndarray,
         table: ProductTable,
-        crew: LazyPool,
     ) -> None:
         super().__init__(points, F, start)
-        self.products, self._started, self.crew = table.products, table.started, crew
+        self.products = table.products
+        self._started = table.started
         self.weights = np.zeros((points.n, F.shape[1]))
         self._embedded_base = points.embed(F)
         self.embedded = self._embedded_base.copy()
@@ -212,11 +187,13 @@ class GramFactor(ScaledFactor):
         """Embedded points."""
         return self.embedded[rows]
 
-    def pull(self, left: np.ndarray, right: np.ndarray, S: np.ndarray) -> np.ndarray:
+    def prepare(self, left: np.ndarray, right: np.ndarray, S: np.ndarray) -> np.ndarray:
         """``(V S)'(V S)``."""
         from ...._engine.kernels.factors import difference_products
 
-        self._left, self._right, self._S = left, right, S
+        self._left = left
+        self._right = right
+        self._S = S
         self._products = difference_products(self.products, left, right)
         return S.T @ self._products @ S
 
@@ -229,10 +206,12 @@ class GramFactor(ScaledFactor):
     def _add(self, change: np.ndarray) -> None:
         from ...._engine.kernels.factors import add_rows, subtract_rows
 
-        left, right = self._left, self._right
+        left = self._left
+        right = self._right
         add_rows(left, right, change, self.weights)
         dtype = self.embedded.dtype
-        change, scale = change.astype(dtype), self.scale.astype(dtype)
+        change = change.astype(dtype)
+        scale = self.scale.astype(dtype)
 
         def work(part: slice) -> None:
             base = self._embedded_base[part]
@@ -242,4 +221,4 @@ class GramFactor(ScaledFactor):
             np.matmul(base, scale, out=self.embedded[part])
 
         flops = 2.0 * self.embedded.size * (left.size + len(scale))
-        self.crew.each(work, self.points.blocks, flops)
+        for_each(work, self.points.blocks, flops=flops)

@@ -1,4 +1,4 @@
-"""What triplets are drawn from, and what a violator weighs."""
+"""WARP sampling: the law of triplets, and the rank weights of violators."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import numpy as np
 
 from ....relevance.relevance import Relevance
 
-MOST_LISTED = (
-    2**23
-)  # entries of a table of irrelevant items; above, they are found by bisection
+# Entries of a table of irrelevant items at most; in larger ones they are found by bisection.
+MOST_LISTED = 2**23
 WEIGHTS = ("reciprocal", "reciprocal@k", "uniform", "precision@k", "ndcg")
 
 
@@ -24,10 +23,11 @@ def rank_weights(weights: str, size: int) -> np.ndarray:
     """
     name, _, cut = weights.partition("@")
     places = np.arange(1, size + 1, dtype=float)
+    steps = np.ones(size)
     if name == "ndcg":
         steps = 1 / np.log2(places + 1) - 1 / np.log2(places + 2)
-    else:
-        steps = 1 / places if name == "reciprocal" else np.ones(size)
+    elif name == "reciprocal":
+        steps = 1 / places
     if cut:
         steps[int(cut) :] = 0
     return np.concatenate(([0.0], np.cumsum(steps)))
@@ -71,13 +71,10 @@ class Sampling:
 
     def queries(self, first: int, size: int) -> np.ndarray:
         """The queries of triplets ``first``, ``first + 1``, ...: one permutation after another."""
-        epochs = range(
-            first // self.n_queries, (first + size - 1) // self.n_queries + 1
-        )
-        order = np.concatenate(
-            [_order(self.seed, epoch, self.n_queries) for epoch in epochs]
-        )
-        start = first - epochs[0] * self.n_queries
+        n = self.n_queries
+        epochs = range(first // n, (first + size - 1) // n + 1)
+        order = np.concatenate([_order(self.seed, epoch, n) for epoch in epochs])
+        start = first - epochs[0] * n
         return order[start : start + size]
 
     def violator_weights(
@@ -98,13 +95,18 @@ def sampling_of(
     relevance: Relevance, weights: str, gamma: float, seed: int, positives: Any = None
 ) -> Sampling:
     """The law of triplets for queries that have something relevant and something irrelevant."""
-    n, shares = relevance.n_irrelevant, relevance.weights
+    n = relevance.n_irrelevant
+    shares = relevance.weights
     if not shares.any():
         raise ValueError("weights of the queries to learn from must not all be 0.")
-    # With weights that are all alike, one draw estimates the loss without bias.
-    most = np.ones(n.size) if weights == "uniform" else np.maximum(n // gamma, 1)
+    most = np.maximum(n // gamma, 1)
+    if weights == "uniform":
+        # With equal rank weights, one draw estimates the loss without bias.
+        most = np.ones(n.size)
+    if positives is None:
+        positives = positive_table(relevance)
     return Sampling(
-        positives=positive_table(relevance) if positives is None else positives,
+        positives=positives,
         negatives=negative_table(relevance),
         most_draws=most.astype(np.int64),
         levels=rank_weights(weights, int(n.max())),
@@ -126,16 +128,18 @@ def positive_table(relevance: Relevance) -> tuple[Any, ...]:
 def negative_table(relevance: Relevance) -> tuple[Any, ...]:
     """Irrelevant items; all others where what is not judged is irrelevant and lists were long."""
     outside = relevance.unlisted_is_irrelevant
-    kept = relevance.grades >= relevance.min_relevant_grade
-    if not outside:
-        kept = (
-            ~kept
-            if relevance.unjudged == "irrelevant"
-            else relevance.grades < (relevance.min_relevant_grade)
-        )
-    indptr, own = _compress(relevance, kept)
-    items = relevance.items[kept]
-    is_candidate = (own < 0) & (relevance.query_items >= 0) if outside else own >= 0
+    relevant = relevance.grades >= relevance.min_relevant_grade
+    if outside:
+        listed = relevant
+    elif relevance.unjudged == "irrelevant":
+        listed = ~relevant
+    else:  # NaN, not judged, is neither
+        listed = relevance.grades < relevance.min_relevant_grade
+    indptr, own = _compress(relevance, listed)
+    items = relevance.items[listed]
+    is_candidate = own >= 0
+    if outside:
+        is_candidate = (own < 0) & (relevance.query_items >= 0)
     if outside and (indptr.size - 1) * relevance.n_items <= MOST_LISTED:
         indptr, items = _complement(indptr, items, relevance.n_items)
         outside = False
@@ -191,6 +195,6 @@ def _squares(X: Any) -> np.ndarray:
 
 def _column(values: Any) -> np.ndarray:
     """A dense or sparse column as a vector."""
-    return np.asarray(
-        values.toarray() if hasattr(values, "toarray") else values
-    ).ravel()
+    if hasattr(values, "toarray"):
+        values = values.toarray()
+    return np.asarray(values).ravel()

@@ -1,7 +1,7 @@
-"""A descent watched on held-out queries: when to shorten steps, when to stop, what to return.
+"""Early stopping of FRML: checks on held-out queries, a step schedule, and checkpoints.
 
-Everything that decides how it goes on is in a `Run`, which is a few matrices and numbers. It is
-stored at each check, and from there a killed run goes on to the same answer, bit for bit.
+Everything that decides how training goes on is in a `TrainingState`, a few matrices and numbers.
+It is saved at each check, and from there a killed run goes on to the same answer, bit for bit.
 """
 
 from __future__ import annotations
@@ -15,24 +15,23 @@ from typing import Any
 
 import numpy as np
 
-from ...._engine.files import replacing
-from ...._engine.text import PathLike
+from ...._engine.files import PathLike, replacing
 from ....evaluation.measures import evaluate
 from ....relevance.relevance import Relevance
 from ....search.index import Index
 from .descent import Descent, Progress, Statistics
 
-SHORTER, MOST_CUTS = 4.0, 3  # steps are shortened by this factor, so often
-STRETCHES = (
-    320,
-    5000,
-)  # triplets between two choices of the way to embed, at first and at most
+SHORTER = 4.0  # steps are divided by this when nothing improves
+MOST_CUTS = 3  # times, before training stops early
+# Triplets between two choices of the strategy to embed.
+SHORTEST_STRETCH = 320
+LONGEST_STRETCH = 5000
 ARRAYS = ("F", "start", "best")
 
 
 @dataclass
 class Schedule:
-    """How long to go on."""
+    """How long to train, and when to check for early stopping."""
 
     n_triplets: int
     check_every: int
@@ -40,8 +39,8 @@ class Schedule:
 
 
 @dataclass
-class Run:
-    """Where a watched descent stands at a check."""
+class TrainingState:
+    """Where training stands at a check."""
 
     progress: Progress
     seed: int
@@ -52,10 +51,12 @@ class Run:
     done: bool = False
     history: list[dict[str, Any]] = field(default_factory=list)
 
-    def judge(self, score: float, patience: int) -> None:
-        """Keep the best factor; from there, go on with shorter steps when nothing gets better."""
+    def update_best(self, score: float, patience: int) -> None:
+        """Keep the best factor; continue from it with shorter steps when nothing improves."""
         if score > self.best_score:
-            self.best, self.best_score, self.n_unimproved = self.progress.F, score, 0
+            self.best = self.progress.F
+            self.best_score = score
+            self.n_unimproved = 0
             return
         self.n_unimproved += 1
         if self.n_unimproved >= patience:
@@ -70,19 +71,17 @@ class Run:
         """Write a checkpoint, whole or not at all."""
         from safetensors.numpy import save
 
-        numbers = {
-            name: value for name, value in asdict(self).items() if name not in ARRAYS
-        }
-        progress = numbers.pop("progress")
-        numbers.update({name: v for name, v in progress.items() if name not in ARRAYS})
-        arrays = {"F": self.progress.F, "start": self.progress.start, "best": self.best}
-        arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+        numbers = asdict(self)
+        numbers.update(numbers.pop("progress"))
+        arrays = {name: np.ascontiguousarray(numbers.pop(name)) for name in ARRAYS}
         header = {"fingerprint": fingerprint, "run": json.dumps(numbers)}
         with replacing(path) as stream:
             stream.write(save(arrays, header))
 
     @classmethod
-    def load_if_there(cls, path: PathLike | None, fingerprint: str) -> Run | None:
+    def load_if_there(
+        cls, path: PathLike | None, fingerprint: str
+    ) -> TrainingState | None:
         """Read a checkpoint of the same data and parameters, if there is one."""
         from safetensors import SafetensorError, safe_open
 
@@ -109,8 +108,8 @@ class Run:
 
 
 @dataclass
-class Watch:
-    """Scores of a factor on held-out queries, larger is better."""
+class Validator:
+    """Validation scores of a factor on held-out queries; larger is better."""
 
     items: Any
     points: Any
@@ -119,69 +118,72 @@ class Watch:
 
     def score(self, F: np.ndarray) -> float:
         """The measure, or minus it where smaller is better."""
-        items, points = (
-            p @ F.astype(p.dtype, copy=False) for p in (self.items, self.points)
-        )
+        items = self.items @ F.astype(self.items.dtype, copy=False)
+        points = self.points @ F.astype(self.points.dtype, copy=False)
         report = evaluate(Index(items).blocks(points), self.judged, self.measure)
         sign = -1.0 if report.smaller_is_better else 1.0
         return sign * report.means[self.measure]
 
 
 def descend(
-    run: Run,
+    state: TrainingState,
     descent: Descent,
     schedule: Schedule,
-    watch: Watch | None,
-    at_check: Callable[[Run], bool],
-) -> Run:
-    """Go on until nothing gets better, the triplets are used up, or ``at_check`` says so."""
-    while not run.done:
-        start = time.perf_counter()
-        before = run.progress.n_triplets
-        tally = _until_check(run.progress, descent, schedule)
-        score = float("nan") if watch is None else watch.score(run.progress.F)
-        row = _row(run, tally, before, score, time.perf_counter() - start)
-        if watch is None:
-            run.best = run.progress.F
+    validator: Validator | None,
+    at_check: Callable[[TrainingState], bool],
+) -> None:
+    """Train until early stopping, until the triplets are used up, or until ``at_check`` is true."""
+    while not state.done:
+        started = time.perf_counter()
+        before = state.progress.n_triplets
+        statistics = _until_check(state.progress, descent, schedule)
+        score = float("nan")
+        if validator is not None:
+            score = validator.score(state.progress.F)
+        seconds = time.perf_counter() - started
+        row = _row(state, statistics, before, score, seconds)
+        if validator is None:
+            state.best = state.progress.F
         else:
-            run.judge(score, schedule.patience)
-        run.history.append(row)
-        run.done = (
-            run.n_cuts > MOST_CUTS or run.progress.n_triplets >= schedule.n_triplets
-        )
-        run.done = at_check(run) or run.done
-    return run
+            state.update_best(score, schedule.patience)
+        state.history.append(row)
+        finished = state.progress.n_triplets >= schedule.n_triplets
+        state.done = finished or state.n_cuts > MOST_CUTS
+        if at_check(state):
+            state.done = True
 
 
 def _until_check(
     progress: Progress, descent: Descent, schedule: Schedule
 ) -> Statistics:
-    """Run to the next multiple of ``check_every``, or to the end."""
+    """TrainingState to the next multiple of ``check_every``, or to the end."""
     done = progress.n_triplets
     stop = (done // schedule.check_every + 1) * schedule.check_every
     stop = min(stop, schedule.n_triplets)
     total = Statistics()
     while progress.n_triplets < stop:
-        shortest, longest = STRETCHES
-        stretch = min(
-            max(progress.n_triplets, shortest), longest, stop - progress.n_triplets
-        )
+        stretch = max(progress.n_triplets, SHORTEST_STRETCH)
+        stretch = min(stretch, LONGEST_STRETCH, stop - progress.n_triplets)
         total = total.add(descent.run(progress, stretch))
     return total
 
 
 def _row(
-    run: Run, tally: Statistics, before: int, score: float, seconds: float
+    state: TrainingState,
+    statistics: Statistics,
+    before: int,
+    score: float,
+    seconds: float,
 ) -> dict[str, Any]:
-    n = run.progress.n_triplets - before
+    n = state.progress.n_triplets - before
     return {
-        "n_triplets": run.progress.n_triplets,
+        "n_triplets": state.progress.n_triplets,
         "score": score,
-        "loss": tally.loss / n,
-        "violators": tally.violators / n,
-        "draws": tally.draws / n,
-        "step": float(tally.length),
-        "multiplier": run.progress.multiplier,
-        "way": tally.way,
+        "loss": statistics.loss / n,
+        "violators": statistics.violators / n,
+        "draws": statistics.draws / n,
+        "step": float(statistics.length),
+        "multiplier": state.progress.multiplier,
+        "strategy": statistics.strategy,
         "seconds": seconds,
     }

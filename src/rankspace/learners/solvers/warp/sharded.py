@@ -1,4 +1,4 @@
-"""Descent on shards of the queries at once, from one factor, with the mean of what they reach.
+"""Parallel SGD: shards of the queries descend at once, and their factors are averaged.
 
 A factor F of ``W = F F'`` is only known up to a rotation of its columns, so the mean of two factors
 may be near zero where both are right. Each is therefore turned towards the factor that all came
@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from ...._engine.parallel import current_backend
+from ...._engine.parallel import Step, current_backend
 from ....relevance.relevance import Relevance
+from ..points import Points
 from .descent import Descent, Options, Progress, Statistics
-from .factors import Points
 from .sampling import sampling_of
 
 SEEDS = 7919  # between those of two shards
@@ -27,7 +27,7 @@ def turned(F: np.ndarray, towards: np.ndarray) -> np.ndarray:
     return F @ (U @ Vt)
 
 
-class ShardStep:
+class ShardStep(Step):
     """A stretch of descent on one shard of the queries."""
 
     def __init__(self, descents: list[Descent]) -> None:
@@ -39,17 +39,20 @@ class ShardStep:
         """The factor it reaches, turned, and what it has seen."""
         fields, n_triplets = state
         progress = Progress(**fields)
-        tally = self.descents[shard].run(progress, n_triplets)
-        seen = np.array([tally.loss, tally.draws, tally.violators, tally.length])
+        statistics = self.descents[shard].run(progress, n_triplets)
+        seen = np.array(
+            [statistics.loss, statistics.draws, statistics.violators, statistics.length]
+        )
         moved = np.array([progress.distance, progress.squares, progress.draws])
         return turned(progress.F, fields["F"]), moved, seen
 
 
 class ShardedDescent:
-    """Goes on from a `Progress` as `Descent` does, on several shards at once."""
+    """Descends from a `Progress` as `Descent` does, on several shards at once."""
 
     def __init__(self, step: ShardStep, batch_size: int) -> None:
-        self.step, self.batch_size = step, batch_size
+        self.step = step
+        self.batch_size = batch_size
 
     @classmethod
     def of(
@@ -60,23 +63,26 @@ class ShardedDescent:
         options: Options,
         law: Any,
     ) -> ShardedDescent:
-        """Deal queries out to shards in turn; ``law`` are weights, gamma and seed of triplets."""
+        """Queries go to shards in turn; ``law`` are weights, gamma and seed of triplets."""
         weights, gamma, seed = law
         n_shards = min(n_shards, relevance.n_queries)
-        own = replace(options, max_memory=max(1, options.max_memory // n_shards))
+        memory = max(1, options.max_memory // n_shards)
+        shard_options = replace(options, max_memory=memory)
         descents = []
         for shard in range(n_shards):
             queries = np.arange(shard, relevance.n_queries, n_shards)
-            part = relevance.take_queries(queries)
-            mine = points._replace(query_rows=points.query_rows[queries])
-            law_here = sampling_of(part, weights, gamma, seed + SEEDS * shard)
-            descents.append(Descent(mine, law_here, own))
+            shard_points = points._replace(query_rows=points.query_rows[queries])
+            shard_relevance = relevance.take_queries(queries)
+            shard_seed = seed + SEEDS * shard
+            sampling = sampling_of(shard_relevance, weights, gamma, shard_seed)
+            descents.append(Descent(shard_points, sampling, shard_options))
         return cls(ShardStep(descents), options.batch_size)
 
     def run(self, progress: Progress, n_triplets: int) -> Statistics:
         """Draw so many triplets in all, in whole batches for each shard, and take the mean."""
-        n, size = len(self.step.descents), self.batch_size
-        each = -(-n_triplets // (n * size)) * size
+        n = len(self.step.descents)
+        n_batches = -(-n_triplets // (n * self.batch_size))
+        each = n_batches * self.batch_size
         fields = {**asdict(progress), "n_triplets": progress.n_triplets // n}
         F, moved, seen = current_backend().reduce(self.step, range(n), (fields, each))
         progress.F = F / n

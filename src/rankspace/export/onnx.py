@@ -1,4 +1,4 @@
-"""A metric as an ONNX model: one product of matrices."""
+"""Export to ONNX: a metric as a model of one matrix product."""
 
 from __future__ import annotations
 
@@ -8,32 +8,33 @@ from typing import Any
 import numpy as np
 
 from .._engine.checks import check_choice
-from .._engine.files import replacing
-from .._engine.text import PathLike
+from .._engine.files import PathLike, replacing
+from .._engine.optional import require
 from ..metrics.embedding import EmbeddingMetric
-from ._arrays import SIDES
-from ._checks import check_metric, need
+from .arrays import SIDES, check_metric
 
-OPSET, IR_VERSION = 13, 8  # old enough for every runtime in use
+# Old enough for every runtime in use.
+OPSET = 13
+IR_VERSION = 8
 
 
 def to_onnx(
     metric: EmbeddingMetric, path: PathLike | None = None, *, side: str = "queries"
 ) -> Any:
-    """Write the map of a metric as an ONNX model.
+    """Export the map of a metric as an ONNX model.
 
-    The model takes ``vectors``, float32 of shape (n, n_features), and gives ``mapped``: one
-    ``MatMul``, and an ``Add`` if the metric has an offset. Append it to the model that embeds, or
-    run it where queries arrive.
+    The model takes ``vectors``, float32 of shape (n, n_features), and returns ``mapped``: one
+    ``MatMul``, and an ``Add`` if queries have an offset. Append it to the embedding model, or run
+    it where queries arrive.
 
     Parameters
     ----------
     metric : LinearMetric, BilinearMetric or AsymmetricMetric
-        What maps.
+        The metric to export.
     path : path, optional
         The file to write.
     side : {"queries", "items"}, default="queries"
-        Whose map; a linear metric maps both alike.
+        Which map to export; a linear metric maps both alike.
 
     Returns
     -------
@@ -49,15 +50,16 @@ def to_onnx(
     """
     check_metric(metric)
     check_choice(side, "side", SIDES)
-    onnx = need("onnx", "onnx")
-    matrix, offset = _map_of(metric, side)
+    onnx = require("onnx", extra="export")
     model = onnx.helper.make_model(
-        _graph(onnx, matrix, offset),
+        _graph(onnx, *_map_of(metric, side)),
         producer_name="rankspace",
         ir_version=IR_VERSION,
         opset_imports=[onnx.helper.make_opsetid("", OPSET)],
     )
-    search = "inner product" if metric.inner_product else "Euclidean distance"
+    search = "Euclidean distance"
+    if metric.inner_product:
+        search = "inner product"
     notes = {
         "side": side,
         "search": search,
@@ -74,18 +76,24 @@ def to_onnx(
 def _map_of(metric: EmbeddingMetric, side: str) -> tuple[np.ndarray, np.ndarray | None]:
     if side == "items":
         return metric.item_map, None
-    return metric.query_map, metric.query_offset if metric.query_offset.any() else None
+    if metric.query_offset.any():
+        return metric.query_map, metric.query_offset
+    return metric.query_map, None
 
 
 def _graph(onnx: Any, matrix: np.ndarray, offset: np.ndarray | None) -> Any:
-    helper, single = onnx.helper, onnx.TensorProto.FLOAT
-    product = "mapped" if offset is None else "product"
-    nodes = [helper.make_node("MatMul", ["vectors", "map"], [product])]
+    helper = onnx.helper
     constants = [_constant(onnx, "map", matrix.T)]
-    if offset is not None:
-        nodes.append(helper.make_node("Add", ["product", "offset"], ["mapped"]))
+    if offset is None:
+        nodes = [helper.make_node("MatMul", ["vectors", "map"], ["mapped"])]
+    else:
         constants.append(_constant(onnx, "offset", offset))
+        nodes = [
+            helper.make_node("MatMul", ["vectors", "map"], ["product"]),
+            helper.make_node("Add", ["product", "offset"], ["mapped"]),
+        ]
     n_components, n_features = matrix.shape
+    single = onnx.TensorProto.FLOAT
     return helper.make_graph(
         nodes,
         "rankspace",

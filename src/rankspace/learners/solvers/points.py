@@ -1,4 +1,4 @@
-"""Points in a unit and from an origin of their own."""
+"""Points: items and queries in one matrix, dense or sparse, centred and scaled."""
 
 from __future__ import annotations
 
@@ -7,14 +7,51 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from ....relevance.relevance import Relevance
-from .factors import Points
+from ...relevance.relevance import Relevance
+from .scaling import check_scale
 
+BLOCK = 512  # rows of a product; fixed, so that threads do not change how it rounds
 GRID = 2.0**-24  # of the root mean squared distance
 
 
+class Points(NamedTuple):
+    """Items and queries in one matrix, dense or sparse, and the row of each query."""
+
+    matrix: Any
+    query_rows: np.ndarray
+    n_items: int
+
+    @property
+    def n(self) -> int:
+        """Number of points."""
+        return self.matrix.shape[0]
+
+    @property
+    def items(self) -> Any:
+        """The rows that are items."""
+        return self.matrix[: self.n_items]
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the matrix is sparse."""
+        return hasattr(self.matrix, "tocsr")
+
+    def differences(self, left: np.ndarray, right: np.ndarray) -> Any:
+        """Rows ``left`` minus rows ``right``."""
+        return self.matrix[left] - self.matrix[right]
+
+    def embed(self, F: np.ndarray, rows: Any = slice(None)) -> np.ndarray:
+        """Rows times a factor, in the precision of the points."""
+        return self.matrix[rows] @ F.astype(self.matrix.dtype, copy=False)
+
+    @property
+    def blocks(self) -> list[slice]:
+        """All rows, in parts for threads."""
+        return [slice(start, start + BLOCK) for start in range(0, self.n, BLOCK)]
+
+
 class Scaling(NamedTuple):
-    """What is taken from points, and what they are divided by."""
+    """Centring and scaling of points by one mean and one number."""
 
     mean: np.ndarray | None
     scale: float
@@ -26,9 +63,9 @@ class Scaling(NamedTuple):
             mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
             squares = np.asarray(X.multiply(X).mean(axis=0, dtype=np.float64)).ravel()
             variance = float(np.sum(squares - mean**2))
-            return cls(None, _checked(np.sqrt(2 * max(variance, 0.0))))
+            return cls(None, check_scale(np.sqrt(2 * max(variance, 0.0))))
         variance = X.var(axis=0, dtype=np.float64).sum()
-        return cls(X.mean(axis=0, dtype=np.float64), _checked(np.sqrt(2 * variance)))
+        return cls(X.mean(axis=0, dtype=np.float64), check_scale(np.sqrt(2 * variance)))
 
     def apply(self, points: Any) -> Any:
         """Points from the mean, in units of the scale, rounded to `GRID`.
@@ -37,11 +74,9 @@ class Scaling(NamedTuple):
         this far above them, data give the same metric in any unit.
         """
         if self.mean is None:
-            scaled = scipy.sparse.csr_array(points)
-            return scipy.sparse.csr_array(
-                (self._rounded(scaled.data), scaled.indices, scaled.indptr),
-                scaled.shape,
-            )
+            sparse = scipy.sparse.csr_array(points)
+            content = (self._rounded(sparse.data), sparse.indices, sparse.indptr)
+            return scipy.sparse.csr_array(content, sparse.shape)
         if scipy.sparse.issparse(points):
             points = points.toarray()
         centred = np.subtract(points, self.mean, dtype=np.float64)
@@ -50,12 +85,6 @@ class Scaling(NamedTuple):
     def _rounded(self, values: np.ndarray) -> np.ndarray:
         units = np.rint(values.astype(np.float64) / (self.scale * GRID))
         return (units * GRID).astype(values.dtype)
-
-
-def _checked(scale: float) -> float:
-    if not scale > 0:
-        raise ValueError("X must have rows that differ: all are equal.")
-    return float(scale)
 
 
 def scaled_points(

@@ -1,4 +1,4 @@
-"""PostgreSQL with pgvector: a table of mapped vectors, by a connection or as a script."""
+"""Export to PostgreSQL with pgvector: a table of mapped vectors, or an SQL script for it."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from typing import Any
 import numpy as np
 
 from .._engine.checks import check_choice
-from .._engine.files import replacing
-from .._engine.text import PathLike
+from .._engine.files import PathLike, replacing
+from .._engine.optional import require
 from .._engine.vectors import BLOCK, VectorBlocks
 from ..metrics.embedding import EmbeddingMetric
 from ..relevance.rows import check_ids
-from ._arrays import Progress
-from ._checks import need, open_blocks
+from .arrays import Progress, open_blocks, with_progress
 
-INDEXES = ("exact", "hnsw")
-WIDEST, WIDEST_INDEXED = 16_000, 2_000  # what pgvector stores, and what it indexes
-BINARY_HEADER, BINARY_END = b"PGCOPY\n\xff\r\n\0" + bytes(8), b"\xff\xff"
+MAX_COMPONENTS = {"exact": 16_000, "hnsw": 2_000}  # limits of pgvector
+# Signature, flags and extension length; then the trailer, a field count of -1.
+BINARY_HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
+BINARY_TRAILER = b"\xff\xff"
 NAME = re.compile(r"[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*)?")
 
 
 @dataclass(frozen=True)
 class _Table:
-    """The statements that make and search a table."""
+    """SQL statements that create, fill and search a table."""
 
     name: str
     width: int
@@ -38,28 +38,31 @@ class _Table:
         return ".".join(f'"{part}"' for part in self.name.split("."))
 
     def create(self, replace: bool) -> list[str]:
-        dropped = [f"DROP TABLE IF EXISTS {self.quoted}"] if replace else []
-        return [
-            "CREATE EXTENSION IF NOT EXISTS vector",
-            *dropped,
+        statements = ["CREATE EXTENSION IF NOT EXISTS vector"]
+        if replace:
+            statements.append(f"DROP TABLE IF EXISTS {self.quoted}")
+        statements.append(
             f"CREATE TABLE {self.quoted} (id {self.id_type} PRIMARY KEY, "
-            f"embedding vector({self.width}) NOT NULL)",
-        ]
+            f"embedding vector({self.width}) NOT NULL)"
+        )
+        return statements
 
-    @property
     def copy(self) -> str:
         return f"COPY {self.quoted} (id, embedding) FROM STDIN"
 
-    @property
-    def index(self) -> str:
-        operators = "vector_ip_ops" if self.inner_product else "vector_l2_ops"
+    def create_index(self) -> str:
+        operators = "vector_l2_ops"
+        if self.inner_product:
+            operators = "vector_ip_ops"
         return f"CREATE INDEX ON {self.quoted} USING hnsw (embedding {operators})"
 
-    def query(self, vector: str, length: str) -> str:
-        operator = "<#>" if self.inner_product else "<->"
+    def select(self, vector: str, limit: str) -> str:
+        operator = "<->"
+        if self.inner_product:
+            operator = "<#>"
         return (
             f"SELECT id FROM {self.quoted} ORDER BY embedding {operator} {vector}::vector "
-            f"LIMIT {length}"
+            f"LIMIT {limit}"
         )
 
 
@@ -75,38 +78,37 @@ def to_pgvector(
     block_size: int = BLOCK,
     progress: Progress | None = None,
 ) -> str:
-    """Store mapped items in a table of PostgreSQL with the extension pgvector.
+    """Store mapped items in a PostgreSQL table with the pgvector extension.
 
-    The table has the columns ``id`` and ``embedding``. It appears whole or not at all: everything
-    happens in one transaction.
+    The table has the columns ``id`` and ``embedding``. It is created and filled in one transaction.
 
     Parameters
     ----------
     metric : LinearMetric, BilinearMetric or AsymmetricMetric
-        What ranks.
+        The metric to rank by.
     vectors : path or array-like of shape (n_items, n_features)
         The items: a .npy file, or an array.
     connection : psycopg.Connection or str
         An open connection of psycopg 3, or an address such as ``postgresql://localhost/search``.
     table : str, default="items"
-        Name of the table, also as ``schema.table``, in small letters.
+        Name of the table, or ``schema.table``, in lower case.
     ids : array-like of str, optional
         Names of the items; by default their row numbers.
     index : {"exact", "hnsw"}, default="exact"
-        Compare with all items, or search a graph. Raise the setting ``hnsw.ef_search`` of the
-        session if the graph finds too little.
+        Exhaustive search, or an HNSW graph. Raise ``hnsw.ef_search`` in the session if its recall
+        is too low.
     replace : bool, default=False
-        Drop a table of that name first.
+        Drop an existing table of that name first.
     block_size : int, default=8192
-        Rows at a time.
+        Rows per block.
     progress : callable, optional
-        Called with the share done.
+        Called with the fraction done.
 
     Returns
     -------
     str
-        The statement that searches: its parameters are a query's vector from
-        ``metric.embed_queries``, and the number of items wanted.
+        The SQL query to search by: its parameters are a query's vector from
+        ``metric.embed_queries``, and the number of items.
 
     Examples
     --------
@@ -117,32 +119,34 @@ def to_pgvector(
     >>> from rankspace.export import to_pgvector
     >>> to_pgvector(LinearMetric([[1.0, 0.0]]), [[0.0, 9.0]], "", table="no table")
     Traceback (most recent call last):
-    ValueError: table must be a name of small letters, digits and _, or schema.name: got 'no table'.
+    ValueError: table must be lower-case letters, digits and _, or schema.table: got 'no table'.
     """
     blocks = open_blocks(metric, vectors, block_size)
     ids = check_ids(ids, blocks.n_rows, "ids")
-    made = _table(metric, table, ids, index)
-    psycopg = need("psycopg", "psycopg[binary]")
-    opened = psycopg.connect(connection) if isinstance(connection, str) else connection
+    definition = _table(metric, table, ids, index)
+    psycopg = require("psycopg", extra="export")
+    session = connection
+    if isinstance(connection, str):
+        session = psycopg.connect(connection)
     try:
-        with opened.transaction(), opened.cursor() as cursor:
-            for statement in made.create(replace):
+        with session.transaction(), session.cursor() as cursor:
+            for statement in definition.create(replace):
                 cursor.execute(statement)
-            with cursor.copy(f"{made.copy} WITH (FORMAT BINARY)") as copy:
+            with cursor.copy(f"{definition.copy()} WITH (FORMAT BINARY)") as copy:
                 copy.write(BINARY_HEADER)
                 for names, rows in _rows(metric, blocks, ids, progress):
                     copy.write(_binary(names, rows))
-                copy.write(BINARY_END)
+                copy.write(BINARY_TRAILER)
             if index == "hnsw":
-                cursor.execute(made.index)
+                cursor.execute(definition.create_index())
     except psycopg.errors.DuplicateTable as error:
         raise ValueError(
             f"table must be new: {table} exists. Pass replace=True to drop it first."
         ) from error
     finally:
-        if opened is not connection:
-            opened.close()
-    return made.query("%s", "%s")
+        if session is not connection:
+            session.close()
+    return definition.select("%s", "%s")
 
 
 def to_sql(
@@ -157,34 +161,34 @@ def to_sql(
     block_size: int = BLOCK,
     progress: Progress | None = None,
 ) -> str:
-    """Write the script that `to_pgvector` would run, for ``psql -f``.
+    """Write the SQL script that `to_pgvector` would execute, for ``psql -f``.
 
     Parameters
     ----------
     metric : LinearMetric, BilinearMetric or AsymmetricMetric
-        What ranks.
+        The metric to rank by.
     vectors : path or array-like of shape (n_items, n_features)
         The items: a .npy file, or an array.
     path : path
         The script to write.
     table : str, default="items"
-        Name of the table, also as ``schema.table``, in small letters.
+        Name of the table, or ``schema.table``, in lower case.
     ids : array-like of str, optional
         Names of the items; by default their row numbers.
     index : {"exact", "hnsw"}, default="exact"
-        Compare with all items, or search a graph.
+        Exhaustive search, or an HNSW graph.
     replace : bool, default=False
-        Drop a table of that name first.
+        Drop an existing table of that name first.
     block_size : int, default=8192
-        Rows at a time.
+        Rows per block.
     progress : callable, optional
-        Called with the share done.
+        Called with the fraction done.
 
     Returns
     -------
     str
-        The statement that searches, with ``$1`` for a query's vector from
-        ``metric.embed_queries`` and ``$2`` for the number of items wanted.
+        The SQL query to search by, with ``$1`` for a query's vector from
+        ``metric.embed_queries`` and ``$2`` for the number of items.
 
     Examples
     --------
@@ -205,36 +209,38 @@ def to_sql(
     """
     blocks = open_blocks(metric, vectors, block_size)
     ids = check_ids(ids, blocks.n_rows, "ids")
-    made = _table(metric, table, ids, index)
+    definition = _table(metric, table, ids, index)
     with replacing(path) as stream:
-        for statement in ("BEGIN", *made.create(replace), made.copy):
+        for statement in ("BEGIN", *definition.create(replace), definition.copy()):
             stream.write(f"{statement};\n".encode())
         for names, rows in _rows(metric, blocks, ids, progress):
             stream.write(_text(names, rows).encode())
         stream.write(b"\\.\n")
-        for statement in (*([made.index] if index == "hnsw" else []), "COMMIT"):
-            stream.write(f"{statement};\n".encode())
-    return made.query("$1", "$2")
+        if index == "hnsw":
+            stream.write(f"{definition.create_index()};\n".encode())
+        stream.write(b"COMMIT;\n")
+    return definition.select("$1", "$2")
 
 
 def _table(
     metric: EmbeddingMetric, name: str, ids: np.ndarray | None, index: str
 ) -> _Table:
-    check_choice(index, "index", INDEXES)
+    check_choice(index, "index", MAX_COMPONENTS)
     if not NAME.fullmatch(name):
         raise ValueError(
-            f"table must be a name of small letters, digits and _, or schema.name: got {name!r}."
+            f"table must be lower-case letters, digits and _, or schema.table: got {name!r}."
         )
     width = len(metric.item_map)
-    widest = WIDEST if index == "exact" else WIDEST_INDEXED
-    if width > widest:
+    limit = MAX_COMPONENTS[index]
+    if width > limit:
         raise ValueError(
-            f"with index={index!r} pgvector takes vectors of up to {widest} components: got "
-            f"{width}. Learn fewer components, or search exactly."
+            f"with index={index!r} pgvector takes vectors of up to {limit} components: got "
+            f"{width}. Learn fewer components, or pass index='exact'."
         )
-    return _Table(
-        name, width, metric.inner_product, "bigint" if ids is None else "text"
-    )
+    id_type = "text"
+    if ids is None:
+        id_type = "bigint"
+    return _Table(name, width, metric.inner_product, id_type)
 
 
 def _rows(
@@ -244,18 +250,15 @@ def _rows(
     progress: Progress | None,
 ) -> Iterator[tuple[Any, np.ndarray]]:
     """Names and mapped vectors of each block."""
-    start = 0
-    for block in blocks:
-        stop = start + len(block)
-        names = range(start, stop) if ids is None else ids[start:stop].tolist()
+    for start, block in with_progress(blocks, progress):
+        names: Any = range(start, start + len(block))
+        if ids is not None:
+            names = ids[start : start + len(block)].tolist()
         yield names, metric.embed_items(block).astype(np.float32, copy=False)
-        start = stop
-        if progress is not None:
-            progress(stop / blocks.n_rows)
 
 
 def _binary(names: Any, rows: np.ndarray) -> bytes:
-    """Rows as COPY reads them in binary: two fields, each with its length in bytes before it."""
+    """Rows in the binary COPY format: two fields, each preceded by its length in bytes."""
     n, width = rows.shape
     vector = [
         ("bytes", ">i4"),
@@ -264,19 +267,21 @@ def _binary(names: Any, rows: np.ndarray) -> bytes:
         ("values", ">f4", (width,)),
     ]
     fields = np.zeros(n, dtype=vector)
-    fields["bytes"], fields["width"], fields["values"] = 4 + 4 * width, width, rows
-    parts = []
+    fields["bytes"] = 4 + 4 * width
+    fields["width"] = width
+    fields["values"] = rows
+    content = []
     for name, field in zip(names, fields, strict=True):
         key = name.to_bytes(8, "big") if isinstance(name, int) else name.encode()
-        parts += [b"\0\2", len(key).to_bytes(4, "big"), key, field.tobytes()]
-    return b"".join(parts)
+        content += [b"\0\2", len(key).to_bytes(4, "big"), key, field.tobytes()]
+    return b"".join(content)
 
 
 def _text(names: Any, rows: np.ndarray) -> str:
-    """Rows as COPY reads them in text; nine digits hold a single-precision number."""
-    form = "%s\t[" + ",".join(["%.9g"] * rows.shape[1]) + "]\n"
+    """Rows in the text COPY format; nine digits reproduce single precision."""
+    template = "%s\t[" + ",".join(["%.9g"] * rows.shape[1]) + "]\n"
     return "".join(
-        form % (_escaped(name), *row)
+        template % (_escaped(name), *row)
         for name, row in zip(names, rows.tolist(), strict=True)
     )
 

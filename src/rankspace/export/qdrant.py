@@ -1,4 +1,4 @@
-"""Qdrant: a collection of mapped vectors."""
+"""Export to Qdrant: a collection of mapped vectors."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from .._engine.optional import require
 from .._engine.vectors import BLOCK
 from ..metrics.embedding import EmbeddingMetric
 from ..relevance.rows import check_ids
-from ._arrays import Progress
-from ._checks import need, open_blocks
+from .arrays import Progress, open_blocks, with_progress
 
-BATCH = 256  # points of a request
+BATCH = 256  # points per request
 
 
 def to_qdrant(
@@ -26,30 +26,30 @@ def to_qdrant(
     block_size: int = BLOCK,
     progress: Progress | None = None,
 ) -> None:
-    """Store mapped items in a collection of Qdrant.
+    """Upload mapped items to a Qdrant collection.
 
-    Points have their row numbers for ids; names go into the payload, as ``name``. Search by
-    ``client.query_points(collection, metric.embed_queries(Q)[0])``: Qdrant compares Euclidean
-    distances under a `LinearMetric`, inner products under a `BilinearMetric`.
+    Row numbers are the ids of points; names of items go into the payload, as ``name``. Search by
+    ``client.query_points(collection, metric.embed_queries(Q)[0])``: Qdrant compares inner products
+    under a `BilinearMetric`, else Euclidean distances.
 
     Parameters
     ----------
     metric : LinearMetric, BilinearMetric or AsymmetricMetric
-        What ranks.
+        The metric to rank by.
     vectors : path or array-like of shape (n_items, n_features)
         The items: a .npy file, or an array.
     client : qdrant_client.QdrantClient
-        Of a server, a folder or memory.
+        A client of a server, or of a local store in a folder or in memory.
     collection : str, default="items"
         Name of the collection.
     ids : array-like of str, optional
         Names of the items.
     replace : bool, default=False
-        Delete a collection of that name first.
+        Delete an existing collection of that name first.
     block_size : int, default=8192
-        Rows at a time.
+        Rows per block.
     progress : callable, optional
-        Called with the share done.
+        Called with the fraction done.
 
     Examples
     --------
@@ -58,44 +58,40 @@ def to_qdrant(
     >>> from rankspace.export import to_qdrant
     >>> metric, client = LinearMetric([[1.0, 0.0]]), QdrantClient(":memory:")
     >>> to_qdrant(metric, [[0.0, 9.0], [1.0, 0.0], [3.0, 5.0]], client, ids=["a", "b", "c"])
-    >>> found = client.query_points("items", metric.embed_queries([[2.9, 0.0]])[0], limit=2)
-    >>> [point.payload["name"] for point in found.points]
+    >>> nearest = client.query_points("items", metric.embed_queries([[2.9, 0.0]])[0], limit=2)
+    >>> [point.payload["name"] for point in nearest.points]
     ['c', 'b']
     """
     blocks = open_blocks(metric, vectors, block_size)
     names = check_ids(ids, blocks.n_rows, "ids")
     _create(metric, client, collection, replace)
-    start = 0
-    for block in blocks:
+    for start, block in with_progress(blocks, progress):
         stop = start + len(block)
+        payload = None
+        if names is not None:
+            payload = [{"name": str(name)} for name in names[start:stop]]
         client.upload_collection(
             collection,
             vectors=metric.embed_items(block).astype(np.float32, copy=False),
             ids=range(start, stop),
-            payload=None
-            if names is None
-            else [{"name": str(n)} for n in names[start:stop]],
+            payload=payload,
             batch_size=BATCH,
             wait=True,
         )
-        start = stop
-        if progress is not None:
-            progress(stop / blocks.n_rows)
 
 
 def _create(
     metric: EmbeddingMetric, client: Any, collection: str, replace: bool
 ) -> None:
-    models = need("qdrant_client.models", "qdrant-client")
+    models = require("qdrant_client.models", extra="export")
     if client.collection_exists(collection):
         if not replace:
             raise ValueError(
-                f"collection must be new: {collection} exists. Pass replace=True to delete it "
-                "first."
+                f"collection must be new: {collection} exists. Pass replace=True to delete it."
             )
         client.delete_collection(collection)
-    width = len(metric.item_map)
-    distance = models.Distance.DOT if metric.inner_product else models.Distance.EUCLID
-    client.create_collection(
-        collection, models.VectorParams(size=width, distance=distance)
-    )
+    distance = models.Distance.EUCLID
+    if metric.inner_product:
+        distance = models.Distance.DOT
+    params = models.VectorParams(size=len(metric.item_map), distance=distance)
+    client.create_collection(collection, params)

@@ -1,0 +1,258 @@
+"""Export to arrays and .npy files: mapped vectors, or unchanged items for query-side search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+
+from .._engine.checks import check_choice
+from .._engine.files import PathLike, replacing
+from .._engine.vectors import BLOCK, VectorBlocks
+from ..metrics.embedding import BilinearMetric, EmbeddingMetric
+from ..search.exact import centre_of
+
+SIDES = ("items", "queries")
+SAMPLE = 10_000  # rows that the centre is estimated from
+
+Progress = Callable[[float], Any]
+
+
+class QuerySide(NamedTuple):
+    """Unchanged items, and the metric applied on the query side by inner product.
+
+    Parameters
+    ----------
+    items : ndarray of shape (n_items, n_features + 1)
+        The unchanged vectors and one more column; memory-mapped if they were written to a file. A
+        bilinear metric needs no column.
+    metric : BilinearMetric
+        Ranks ``items`` as the original metric ranks the vectors. Search them by inner product for
+        what its `embed_queries` returns.
+
+    Examples
+    --------
+    >>> from rankspace import LinearMetric
+    >>> from rankspace.export import to_query_side
+    >>> exported = to_query_side(LinearMetric([[2.0, 0.0]]), [[1.0, 9.0], [3.0, 5.0]])
+    >>> exported.metric.rank([[2.5, 9.0]], exported.items).items
+    array([1, 0])
+    """
+
+    items: np.ndarray
+    metric: BilinearMetric
+
+
+def to_npy(
+    metric: EmbeddingMetric,
+    vectors: Any,
+    path: PathLike,
+    *,
+    side: str = "items",
+    block_size: int = BLOCK,
+    progress: Progress | None = None,
+) -> None:
+    """Write mapped vectors to a .npy file, block by block.
+
+    Search them by inner product under a `BilinearMetric`, else by Euclidean distance. Only one
+    block is held in memory, however large the files are.
+
+    Parameters
+    ----------
+    metric : LinearMetric, BilinearMetric or AsymmetricMetric
+        The metric that maps the vectors.
+    vectors : path or array-like of shape (n, n_features)
+        A .npy file, or the vectors themselves. float32 and float16 give float32.
+    path : path
+        The file to write; it is replaced once the new one is complete.
+    side : {"items", "queries"}, default="items"
+        Whether the vectors are items or queries; a linear metric maps both alike.
+    block_size : int, default=8192
+        Rows per block.
+    progress : callable, optional
+        Called with the fraction done.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankspace import LinearMetric
+    >>> from rankspace.export import to_npy
+    >>> to_npy(LinearMetric([[2.0, 1.0]]), np.eye(2), "mapped.npy")
+    >>> np.load("mapped.npy")
+    array([[2.],
+           [1.]])
+    """
+    check_choice(side, "side", SIDES)
+    blocks = open_blocks(metric, vectors, block_size, side)
+    embed = metric.embed_items if side == "items" else metric.embed_queries
+    _write(blocks, embed, path, progress)
+
+
+def to_query_side(
+    metric: EmbeddingMetric,
+    vectors: Any,
+    path: PathLike | None = None,
+    *,
+    block_size: int = BLOCK,
+    progress: Progress | None = None,
+) -> QuerySide:
+    """Apply the metric on the query side, so that item vectors are stored unchanged.
+
+    For ``W = L'L`` the nearest item is the one with the largest ``2 (W q)'x - x'Wx``. So items keep
+    their vector and get one more column, ``-x'Wx``, and a query becomes ``[2 W q, 1]``: the inner
+    product ranks as the metric does, and a newly learned metric changes only that column. With
+    separate maps, A of queries and B of items, ``W`` is ``B'A`` and ``B'B`` in the two terms. A
+    `BilinearMetric` needs no column.
+
+    Parameters
+    ----------
+    metric : LinearMetric, BilinearMetric or AsymmetricMetric
+        The metric to rank by.
+    vectors : path or array-like of shape (n_items, n_features)
+        The items: a .npy file, or an array.
+    path : path, optional
+        The .npy file to write the items to, block by block; by default they are kept in memory.
+    block_size : int, default=8192
+        Rows per block.
+    progress : callable, optional
+        Called with the fraction done.
+
+    Returns
+    -------
+    QuerySide
+
+    Notes
+    -----
+    If the items lie far from the origin, ``x`` and ``q`` are centred in the formula. This does not
+    change the order, and avoids rounding errors in the column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankspace import LinearMetric
+    >>> from rankspace.export import to_query_side
+    >>> X = np.array([[0.0, 9.0], [1.0, 0.0], [2.0, 5.0]])
+    >>> items, metric = to_query_side(LinearMetric([[1.0, 0.0]]), X)
+    >>> items
+    array([[ 0.,  9.,  0.],
+           [ 1.,  0., -1.],
+           [ 2.,  5., -4.]])
+    >>> query = metric.embed_queries([[0.9, 0.0]])
+    >>> query
+    array([[1.8, 0. , 1. ]])
+    >>> np.argsort(-items @ query[0])
+    array([1, 0, 2])
+    """
+    blocks = open_blocks(metric, vectors, block_size)
+    if metric.inner_product:
+        queries = _inner_product_queries(metric)
+        widen = np.asarray
+    else:
+        centre = centre_of(blocks.sample(SAMPLE))
+        queries = _distance_queries(metric, centre)
+        widen = partial(_widen, metric=metric, centre=centre)
+    if path is None:
+        return QuerySide(np.concatenate([widen(block) for block in blocks]), queries)
+    _write(blocks, widen, path, progress)
+    return QuerySide(np.load(path, mmap_mode="r"), queries)
+
+
+def open_blocks(
+    metric: Any, vectors: Any, size: int, side: str = "items"
+) -> VectorBlocks:
+    """Open vectors in blocks, after checking that the metric can map them."""
+    check_metric(metric)
+    blocks = VectorBlocks(vectors, size)
+    n_features = metric.n_features
+    if side == "queries":
+        n_features = metric.query_map.shape[1]
+    if blocks.n_features != n_features:
+        raise ValueError(
+            f"{blocks.name} must have {n_features} features as the metric takes: got "
+            f"{blocks.n_features}."
+        )
+    return blocks
+
+
+def check_metric(metric: Any) -> None:
+    """Raise unless the metric maps items and queries to vectors."""
+    if not isinstance(metric, EmbeddingMetric):
+        raise ValueError(
+            "metric must be a LinearMetric, BilinearMetric or AsymmetricMetric, which map items "
+            f"to vectors: got {type(metric).__name__}."
+        )
+
+
+def with_progress(
+    blocks: VectorBlocks, progress: Progress | None
+) -> Iterator[tuple[int, np.ndarray]]:
+    """Each block with the number of its first row; reports progress after each."""
+    start = 0
+    for block in blocks:
+        yield start, block
+        start += len(block)
+        if progress is not None:
+            progress(start / blocks.n_rows)
+
+
+def _widen(
+    block: np.ndarray, metric: EmbeddingMetric, centre: np.ndarray
+) -> np.ndarray:
+    """Rows with one more column, minus their squared norm under the metric."""
+    centred = np.subtract(block, centre, dtype=np.float64)
+    mapped = metric.embed_items(centred)
+    squares = np.einsum("ij,ij->i", mapped, mapped)
+    # Subtracted from 0, as negating a zero would write -0.
+    return np.column_stack((block, (0 - squares).astype(block.dtype)))
+
+
+def _distance_queries(metric: EmbeddingMetric, centre: np.ndarray) -> BilinearMetric:
+    """The map of queries ``q`` to ``[2 B'(A q + a - B centre), 1]``."""
+    twice = 2 * metric.item_map.T.astype(np.float64)
+    query_offset = twice @ (metric.query_offset - metric.item_map @ centre)
+    query_map = twice @ metric.query_map
+    return _query_metric(
+        metric,
+        np.vstack((query_map, np.zeros(query_map.shape[1]))),
+        np.append(query_offset, 1.0),
+    )
+
+
+def _inner_product_queries(metric: EmbeddingMetric) -> BilinearMetric:
+    """The map of queries ``q`` to ``B'(A q + a)``."""
+    transposed = metric.item_map.T.astype(np.float64)
+    return _query_metric(
+        metric, transposed @ metric.query_map, transposed @ metric.query_offset
+    )
+
+
+def _query_metric(
+    metric: EmbeddingMetric, query_map: np.ndarray, query_offset: np.ndarray
+) -> BilinearMetric:
+    parameters = {**metric.parameters, "query_side": True}
+    identity = np.eye(len(query_map))
+    return BilinearMetric(
+        query_map, identity, query_offset=query_offset, parameters=parameters
+    )
+
+
+def _write(
+    blocks: VectorBlocks,
+    embed: Callable[[np.ndarray], np.ndarray],
+    path: PathLike,
+    progress: Progress | None,
+) -> None:
+    with replacing(path) as stream:
+        for start, block in with_progress(blocks, progress):
+            rows = embed(block)
+            if start == 0:
+                _write_header(stream, (blocks.n_rows, rows.shape[1]), rows.dtype)
+            stream.write(np.ascontiguousarray(rows).data)
+
+
+def _write_header(stream: IO[bytes], shape: tuple[int, int], dtype: Any) -> None:
+    descr = np.lib.format.dtype_to_descr(dtype)
+    header = {"descr": descr, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(stream, header)

@@ -1,0 +1,210 @@
+"""Export to FAISS: an index that maps raw vectors itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._engine.checks import check_choice
+from .._engine.files import PathLike, replacing
+from .._engine.optional import require
+from .._engine.vectors import BLOCK, VectorBlocks
+from ..metrics.embedding import EmbeddingMetric
+from ..search.exact import centre_of
+from .arrays import SAMPLE, Progress, open_blocks, with_progress
+
+INDEXES = ("exact", "hnsw", "ivf")
+HNSW_LINKS = 32  # of each node of the graph
+EF_CONSTRUCTION = 200  # candidates for the links of a node
+# FAISS advises 39 to 256 training vectors for each k-means cell.
+MIN_ROWS_PER_CELL = 39
+MAX_ROWS_PER_CELL = 256
+# Recall is measured on so many sample queries, at this length of their lists.
+N_SAMPLE_QUERIES = 256
+DEPTH = 10
+
+
+def to_faiss(
+    metric: EmbeddingMetric,
+    vectors: Any,
+    path: PathLike | None = None,
+    *,
+    index: str = "exact",
+    queries: Any = None,
+    recall: float = 0.99,
+    random_state: int = 0,
+    block_size: int = BLOCK,
+    progress: Progress | None = None,
+) -> Any:
+    """Build a FAISS index that maps vectors itself.
+
+    The index is an ``IndexPreTransform``: search it with unmapped queries. It compares inner
+    products under a `BilinearMetric`, else squared Euclidean distances. Under a `LinearMetric`,
+    ``index.add`` takes more unmapped items. The other metrics map items differently from queries:
+    add more items by ``index.index.add(metric.embed_items(X))``.
+
+    Parameters
+    ----------
+    metric : LinearMetric, BilinearMetric or AsymmetricMetric
+        The metric to rank by.
+    vectors : path or array-like of shape (n_items, n_features)
+        The items: a .npy file, or an array.
+    path : path, optional
+        Also write the index to this file, for ``faiss.read_index``.
+    index : {"exact", "hnsw", "ivf"}, default="exact"
+        Exhaustive search, an HNSW graph, or an inverted file of k-means cells.
+    queries : path or array-like of shape (n_queries, n_query_features), optional
+        Sample queries to tune an approximate search on; items by default.
+    recall : float, default=0.99
+        Required recall of the ten nearest items: ``efSearch`` or ``nprobe`` is doubled until the
+        sample queries miss at most half as many as allowed, and stored in the index.
+    random_state : int, default=0
+        Seed of the k-means cells and of the sample queries.
+    block_size : int, default=8192
+        Rows per block.
+    progress : callable, optional
+        Called with the fraction done.
+
+    Returns
+    -------
+    faiss.IndexPreTransform
+
+    Notes
+    -----
+    FAISS computes in single precision. If items lie far from the origin, the index centres them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankspace import LinearMetric
+    >>> from rankspace.export import to_faiss
+    >>> X = np.array([[0.0, 9.0], [1.0, 0.0], [3.0, 5.0]], dtype=np.float32)
+    >>> index = to_faiss(LinearMetric([[1.0, 0.0]]), X)
+    >>> index.search(X[:1], 3)[1]
+    array([[0, 1, 2]])
+    """
+    check_choice(index, "index", INDEXES)
+    if not 0 < recall <= 1:
+        raise ValueError(f"recall must be above 0 and at most 1: got {recall}.")
+    faiss = require("faiss", extra="export")
+    blocks = open_blocks(metric, vectors, block_size)
+    store = _empty_store(faiss, metric, blocks, index, random_state)
+    maps = _item_maps(faiss, metric, blocks)
+    loader = _with_maps(faiss, maps, store)
+    if index == "ivf":
+        sample = blocks.sample(store.nlist * MAX_ROWS_PER_CELL, random_state)
+        loader.train(_single(sample))
+    for _, block in with_progress(blocks, progress):
+        loader.add(_single(block))
+    if not metric.symmetric:
+        maps = [_linear(faiss, metric.query_map, metric.query_offset)]
+    if index != "exact":
+        source = blocks
+        if queries is not None:
+            source = VectorBlocks(queries)
+        sample = source.sample(N_SAMPLE_QUERIES, random_state)
+        _tune_effort(store, index, _mapped(_single(sample), maps), recall)
+    searcher = _with_maps(faiss, maps, store)
+    if path is not None:
+        with replacing(path) as stream:
+            faiss.write_index(searcher, faiss.PyCallbackIOWriter(stream.write))
+    return searcher
+
+
+def _empty_store(
+    faiss: Any,
+    metric: EmbeddingMetric,
+    blocks: VectorBlocks,
+    index: str,
+    random_state: int,
+) -> Any:
+    width = len(metric.item_map)
+    metric_type = faiss.METRIC_L2
+    if metric.inner_product:
+        metric_type = faiss.METRIC_INNER_PRODUCT
+    if index == "exact":
+        return faiss.IndexFlat(width, metric_type)
+    if index == "hnsw":
+        store = faiss.IndexHNSWFlat(width, HNSW_LINKS, metric_type)
+        store.hnsw.efConstruction = EF_CONSTRUCTION
+        return store
+    n_cells = int(4 * np.sqrt(blocks.n_rows))
+    n_cells = max(1, min(n_cells, blocks.n_rows // MIN_ROWS_PER_CELL))
+    quantizer = faiss.IndexFlat(width, metric_type)
+    store = faiss.IndexIVFFlat(quantizer, width, n_cells, metric_type)
+    store.cp.seed = random_state
+    store.cp.min_points_per_centroid = 1  # or it warns about small corpora
+    return store
+
+
+def _item_maps(faiss: Any, metric: EmbeddingMetric, blocks: VectorBlocks) -> list[Any]:
+    maps = [_linear(faiss, metric.item_map)]
+    # Only a symmetric metric can centre, as queries must be shifted in the same way.
+    if metric.symmetric:
+        centre = centre_of(blocks.sample(SAMPLE))
+        if centre.any():
+            maps.insert(0, _centring(faiss, centre))
+    return maps
+
+
+def _linear(faiss: Any, matrix: np.ndarray, offset: np.ndarray | None = None) -> Any:
+    n_components, n_features = matrix.shape
+    transform = faiss.LinearTransform(n_features, n_components, offset is not None)
+    faiss.copy_array_to_vector(_single(matrix).ravel(), transform.A)
+    if offset is not None:
+        faiss.copy_array_to_vector(_single(offset), transform.b)
+    transform.is_trained = True
+    return transform
+
+
+def _centring(faiss: Any, centre: np.ndarray) -> Any:
+    transform = faiss.CenteringTransform(centre.size)
+    faiss.copy_array_to_vector(_single(centre), transform.mean)
+    transform.is_trained = True
+    return transform
+
+
+def _with_maps(faiss: Any, maps: list[Any], store: Any) -> Any:
+    index = faiss.IndexPreTransform(store)
+    for transform in reversed(maps):
+        index.prepend_transform(transform)
+    return index
+
+
+def _mapped(queries: np.ndarray, maps: list[Any]) -> np.ndarray:
+    if queries.shape[1] != maps[0].d_in:
+        raise ValueError(
+            f"queries must have {maps[0].d_in} features as the metric takes: got "
+            f"{queries.shape[1]}. Without queries=, items are used."
+        )
+    for transform in maps:
+        queries = transform.apply(queries)
+    return queries
+
+
+def _tune_effort(store: Any, index: str, queries: np.ndarray, recall: float) -> None:
+    """Double ``efSearch`` or ``nprobe`` until at most half of the allowed misses occur."""
+    if index == "hnsw":
+        holder, name = store.hnsw, "efSearch"
+        effort, limit = 4 * DEPTH, store.ntotal
+        exact = store.storage  # the flat index of the same vectors
+    else:
+        holder, name = store, "nprobe"
+        effort, limit = 1, store.nlist
+        exact = store  # exact with all cells probed, which is set next
+    depth = min(DEPTH, store.ntotal)
+    setattr(holder, name, limit)
+    _, nearest = exact.search(queries, depth)
+    while effort < limit:
+        setattr(holder, name, effort)
+        _, items = store.search(queries, depth)
+        hits = (items[:, :, None] == nearest[:, None, :]).any(axis=2)
+        if 1 - hits.mean() <= (1 - recall) / 2:
+            return
+        effort *= 2
+    setattr(holder, name, limit)
+
+
+def _single(array: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(array, dtype=np.float32)
