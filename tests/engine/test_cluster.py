@@ -592,7 +592,7 @@ def test_scores_from_workers_need_lists(client):
 
 
 def test_same_scores_of_given_lists(rng, client, monkeypatch):
-    monkeypatch.setattr("rankspace.evaluation.measures.SENT", 16)
+    monkeypatch.setattr("rankspace.evaluation.measures.LISTS_PER_BLOCK", 16)
     ranking = rankspace.Ranking.from_distances(rng.normal(size=(60, 40)))
     relevance = Relevance.from_lists(
         [[number % 40] for number in range(60)], n_items=40

@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankspace import Ranking, Relevance, evaluate, knn_error
+from rankspace._engine.kernels import measures as kernels
+from rankspace.evaluation import measures as table
 from reference.rankings import (
     MEASURES,
     NEED_ALL,
@@ -102,6 +104,34 @@ def expected_mean(values, weights):
     pairs = [(v, w) for v, w in zip(values, weights, strict=True) if v == v]
     total = sum(w for _, w in pairs)
     return sum(v * w for v, w in pairs) / total if total else NAN
+
+
+def test_every_measure_has_a_reference():
+    assert {name.partition("@")[0] for name in MEASURES} == set(table.MEASURES)
+
+
+def test_measures_that_need_complete_lists():
+    assert {n for n, m in table.MEASURES.items() if m.complete} == set(NEED_ALL)
+
+
+def test_a_code_calls_its_kernel():
+    one_list = (np.array([2, 5]), np.array([3.0, 1.0]), np.array([3.0, 2.0, 1.0]), 7, 4)
+    expected = [kernel(*one_list) for kernel in kernels.KERNELS]
+    assert len(set(expected)) == len(expected)
+    codes = [kernels.code_of(kernel.py_func.__name__) for kernel in kernels.KERNELS]
+    assert [kernels.measure(code, *one_list) for code in codes] == expected
+
+
+@pytest.mark.parametrize(
+    ("gain", "expected"),
+    [
+        ("exponential", [0.0, 1.0, 3.0, 7.0]),
+        ("linear", [0, 1, 2, 3]),
+        ("binary", [1, 1, 1, 1]),
+    ],
+)
+def test_gains_of_grades(gain, expected):
+    np.testing.assert_allclose(table.gains_of(np.arange(4.0), gain), expected)
 
 
 @pytest.mark.parametrize("ties", ["index", "mean"])
@@ -713,5 +743,5 @@ def test_knn_needs_a_label_for_each_item_and_query():
 
 def test_knn_needs_labels_of_one_kind():
     ranking = Ranking.from_distances([[0.0, 1.0]])
-    with pytest.raises(ValueError, match="of one kind"):
+    with pytest.raises(ValueError, match="both be text or both be numbers"):
         knn_error(ranking, [1, 2], 1, query_labels=["1"])

@@ -231,7 +231,7 @@ def test_measures_of_one_report_are_passed_over(mixed):
             report(0.1, query_ids=np.array(["a"])), report(0.1, query_ids=np.array(["b"])),
             "the reports must be of the same queries: their query ids differ.",
         ),
-        (report(0.1, NAN), report(NAN, 0.1), "no query counts for map in both reports."),
+        (report(0.1, NAN), report(NAN, 0.1), "no query has a score for map in both reports."),
     ],
 )  # fmt: skip
 def test_reports_that_cannot_be_compared(before, after, message):
@@ -266,13 +266,15 @@ def test_report_as_text(mixed):
     assert {len(header), len(first), len(second)} == {len(rule)}
     assert (
         note
-        == "of 3 queries left out, nothing to find or to compare: 1 by ranking-error."
+        == "Of 3 queries left out (nothing relevant, or nothing irrelevant to compare with): 1 by ranking-error."
     )
 
 
 def test_report_says_how_many_queries_have_nothing_relevant():
     note = str(report(0.5, NAN, NAN)).splitlines()[-1]
-    assert note == "2 of 3 queries left out: nothing to find or to compare."
+    assert note == (
+        "2 of 3 queries left out: nothing relevant, or nothing irrelevant to compare with."
+    )
 
 
 def test_report_does_not_call_a_query_empty_that_is_all_relevant():
@@ -292,7 +294,7 @@ def test_report_as_markdown(mixed):
     assert lines[1] == "| --- | ---: | ---: | ---: | ---: |"
     assert lines[3] == "| ranking-error (error) | 1000.5 | 1.0000 | 2000.0 | 2 |"
     assert lines[4] == ""  # ends the table
-    assert lines[5].startswith("of 3 queries left out")
+    assert lines[5].startswith("Of 3 queries left out")
 
 
 def test_csv_keeps_every_digit():
@@ -422,3 +424,32 @@ def test_a_missing_folder_is_named(mixed, tmp_path):
     message = f"the folder {folder} does not exist: create it first."
     with pytest.raises(FileNotFoundError, match=whole(message)):
         mixed.write(folder / "report.json")
+
+
+# ---------------------------------------------------------------------- subsets
+
+
+@pytest.mark.parametrize(
+    "queries", [[2, 0], np.array([True, False, True]), slice(0, 2)], ids=repr
+)
+def test_a_report_of_some_queries_equals_the_evaluation_of_these(queries):
+    ranking = Ranking.from_distances([[0, 1, 2], [1, 0, 2], [2, 1, 0]])
+    relevance = Relevance.from_lists(
+        [[1], [1], []], n_items=3, weights=[1, 2, 3], query_ids=["a", "b", "c"]
+    )
+    found = evaluate(ranking, relevance, "map first-rank").take(queries)
+    expected = evaluate(
+        Ranking.from_distances(
+            [[[0, 1, 2], [1, 0, 2], [2, 1, 0]][q] for q in np.arange(3)[queries]]
+        ),
+        relevance.take_queries(queries),
+        "map first-rank",
+    )
+    assert found.to_dict() == expected.to_dict()
+    assert found.weights.tolist() == expected.weights.tolist()
+
+
+def test_a_report_of_some_measures(mixed):
+    found = mixed.take([0, 2], ["ranking-error"])
+    assert found.means == {"ranking-error": 1000.5}
+    assert found.query_ids.tolist() == ["a", "c"]

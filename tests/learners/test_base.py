@@ -221,7 +221,7 @@ def test_splitters_take_relevance(iris):
 
 def test_stratified_folds_want_the_labels(iris):
     X, y = iris
-    with pytest.raises(TypeError, match="take the labels in place of a Relevance"):
+    with pytest.raises(TypeError, match="pass them the labels instead of a Relevance"):
         next(StratifiedKFold(3).split(X, Relevance.from_labels(y)))
 
 

@@ -18,6 +18,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import indexable
 
 from rankspace import Relevance
+from rankspace.relevance.splits import hold_out
 from reference.rankings import dense, whole
 
 NAN, OUT = math.nan, -math.inf  # unjudged, no candidate of the query
@@ -206,7 +207,9 @@ def test_labels_of_separate_queries():
 
 
 def test_query_labels_of_another_kind_are_refused():
-    message = "y and query_labels must be of one kind: got int64 and <U1."
+    message = (
+        "y and query_labels must both be text or both be numbers: got int64 and <U1."
+    )
     with pytest.raises(ValueError, match=whole(message)):
         Relevance.from_labels([0, 1], query_labels=["0"])
 
@@ -592,11 +595,11 @@ def test_missing_query_labels_are_refused():
         (([{0: math.inf}],), {"n_items": 3}, "grades must be finite: got NaN or infinity."),
         (
             ([[0], [1]],), {"n_items": 2, "query_rows": [0, 2]},
-            "query_rows must lie from 0 to 1, or be -1 for no row: got 0 to 2.",
+            "query_rows must be between 0 and 1, or -1 for no row: got 0 to 2.",
         ),
         (
             ([[0], [1]],), {"n_items": 2, "query_rows": [0]},
-            "query_rows must name a row of X for each of 2 queries: got int64 of shape (1,).",
+            "query_rows must hold a row of X for each of 2 queries: got int64 of shape (1,).",
         ),
         (
             ([[0], [1]],), {"n_items": 2, "query_rows": [1, 1]},
@@ -638,7 +641,7 @@ def test_bad_lists(arguments, options, message):
     [([[0.5]], "0.5"), ([{1.9: 1.0}], "1.9"), ([[True, False]], "True")],
 )
 def test_items_must_be_whole_numbers(lists, got):
-    message = f"lists must hold numbers of rows of X: got {got}."
+    message = f"lists must hold row numbers of X: got {got}."
     with pytest.raises(ValueError, match=whole(message)):
         Relevance.from_lists(lists, n_items=3)
 
@@ -759,6 +762,42 @@ def test_repeated_rows_are_copies(table, data):
     assert part.unjudged == "ignore"
 
 
+def subsets(data, table):
+    """Every kind of subset: queries, rows of X, rows of candidate lists, held-out queries."""
+    n = len(table)
+    ids = [f"row {i}" for i in range(n)]
+    rows = np.array(data.draw(row_picks(n)), dtype=int)
+    relevance = of_rows(table, query_ids=ids, item_ids=ids, weights=range(1, n + 1))
+    yield relevance.take_queries(rows)
+    yield relevance.take_queries(np.isin(np.arange(n), rows))
+    yield relevance[rows]
+    yield Relevance.from_groups(table[0], np.arange(n) % 2, item_ids=ids)[rows]
+    yield hold_out(
+        np.eye(n), relevance, None, np.setdiff1d(range(n), rows), rows
+    ).judged
+
+
+@given(table=tables(square=True), data=st.data())
+@settings(deadline=None, max_examples=100)
+def test_a_subset_equals_one_built_and_checked_anew(table, data):
+    for subset in subsets(data, table):
+        fields = {f.name: getattr(subset, f.name) for f in dataclasses.fields(subset)}
+        checked = Relevance(**fields)
+        assert_same(subset, checked)
+        for name in ARRAYS:
+            array, other = getattr(subset, name), getattr(checked, name)
+            np.testing.assert_equal(array, other, err_msg=name)
+            if array is not None:
+                assert array.dtype == other.dtype, name
+                assert not array.flags.writeable, name
+
+
+def test_subsets_are_not_checked_again(monkeypatch):
+    relevance = Relevance.from_labels(list("aabb"), query_ids=range(4))
+    monkeypatch.setattr(Relevance, "__post_init__", None)
+    assert relevance[[0, 1]].take_queries([0]).query_ids.tolist() == ["0"]
+
+
 @given(labels=st.lists(st.integers(0, 3), min_size=1, max_size=8), data=st.data())
 @settings(deadline=None, max_examples=100)
 def test_rows_of_labels_are_labels_of_rows(labels, data):
@@ -860,8 +899,8 @@ def test_bad_indices(rows, error, message):
 
 def test_separate_queries_cannot_be_split_by_rows():
     message = (
-        "relevance with separate queries cannot be split by rows of X: the queries are no rows of "
-        "X. Use rankspace.tune, which splits the queries, or take_queries."
+        "relevance with separate queries cannot be split by rows of X, because the queries are not "
+        "rows of X. Use rankspace.tune, which splits the queries, or take_queries."
     )
     with pytest.raises(ValueError, match=whole(message)):
         Relevance.from_lists([[0]], n_items=2)[[0]]

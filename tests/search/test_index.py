@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
 from rankspace import AsymmetricMetric, BilinearMetric, Index, LinearMetric, Ranking
-from rankspace.search import exact as _space
+from rankspace.search import exact
 from rankspace.search import index as search
 
 
@@ -85,7 +85,7 @@ def test_a_query_whose_candidates_are_not_certain_is_searched_anew(rng):
         np.float32
     ) * np.float32(1e-7)
     Q = X[:1] + np.float32(0.01)
-    space = _space.Space(X, inner_product=False, backend="exact")
+    space = exact.ExactSearch(X)
     assert not space.nearest(Q, np.array([-1]), 10)[2].any()
     np.testing.assert_array_equal(Index(X).rank(Q, 10).items, brute(Q, X).top(10).items)
 
@@ -170,7 +170,7 @@ def test_blocks_are_parts_of_the_whole(rng, monkeypatch):
 
 def test_integers_are_not_moved_off_their_grid(rng):
     X = rng.integers(1000, 1016, (50, 4)).astype(float)
-    centre = _space.centre_of(X)
+    centre = exact.centre_of(X)
     assert centre.any()
     np.testing.assert_array_equal(centre, np.round(centre))
 
@@ -228,7 +228,7 @@ def test_faiss_absent_names_the_extra(monkeypatch):
         ),
         (
             lambda: Index([[1.0]], BilinearMetric([[1.0]], [[1.0]])).rank(),
-            "pass them as Q",
+            "pass the queries as Q",
         ),
     ],
 )

@@ -199,7 +199,7 @@ def raw(indptr, items, distances, n_items=3):
         ),
         (
             lambda: Ranking.from_groups([1.0, 2.0], [0]),
-            "distances and qid must be 1-d and of one length: got shapes (2,) and (1,).",
+            "distances and qid must be 1-d and equally long: got shapes (2,) and (1,).",
         ),
         (
             lambda: raw([0, 2], [0, 1], [2.0, 1.0]),
@@ -209,7 +209,7 @@ def raw(indptr, items, distances, n_items=3):
         (lambda: raw([0, 1], [-1], [0.0]), "items must lie from 0 to 2."),
         (
             lambda: raw([0, 2], [0, 1], [0.0]),
-            "items and distances must be 1-d and of one length: got shapes (2,) and (1,).",
+            "items and distances must be 1-d and equally long: got shapes (2,) and (1,).",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""How good a ranking is: measures, reports, comparisons."""
+"""Evaluation of rankings: measures, reports, significance tests."""
 
 from .measures import evaluate
 from .neighbors import class_shares, knn_error, leave_one_out

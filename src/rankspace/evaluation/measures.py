@@ -1,13 +1,10 @@
-"""How good a ranking is.
-
-`evaluate` scores a `Ranking` against a `Relevance` and gives a `Report`; `compare` tests two
-reports against chance; `knn_error` is the error of classification by the nearest items.
-"""
+"""Ranking measures by name, and `evaluate`, which scores a `Ranking` against a `Relevance`."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from numbers import Real
 from typing import Any, Literal, NamedTuple
 
@@ -16,25 +13,42 @@ import numpy as np
 from .._engine.parallel import Step, current_backend
 from .._engine.parallel.threads import n_threads, thread_map
 from ..relevance.relevance import Relevance
-from ..search.blocks import JudgedSearch, RankedBlocks
+from ..search.blocks import RankingBlocks
 from ..search.ranking import Ranking
 from .report import Comparison, Report, compare
 
 __all__ = ["MEASURES", "Comparison", "Measure", "Report", "compare", "evaluate"]
 
-SENT = 1024  # lists that go to a worker in one go
+LISTS_PER_BLOCK = 1024  # of a ranking that is sent to workers
+ENTRIES_PER_THREAD = 1_000_000  # fewer are scored before a thread has started
 LARGEST_GRADE = 900  # sums of more than 2^100 gains of this grade still fit a double
 Gain = Literal["binary", "exponential", "linear"]
 
 
 class Measure(NamedTuple):
-    """A measure by name.
+    """A ranking measure.
 
-    ``kernel`` is its function in `rankspace._engine.kernels.measures`, ``cut`` says whether the name
-    takes a cut-off as in ``p@10``, ``complete`` whether it needs lists that hold every judged item.
+    Parameters
+    ----------
+    kernel : str
+        Its function in `rankspace._engine.kernels.measures`.
+    label : str
+        Name for display.
+    meaning : str
+        What it says, in a few words; ``{k}`` stands for the cut-off.
+    cut : {"none", "optional", "required"}
+        Whether the name takes a cut-off, as in ``p@10``.
+    gain : {"binary", "exponential", "linear"}
+        Gain of a grade; see `gains_of`.
+    larger_is_better : bool
+        False for errors.
+    complete : bool
+        Whether lists must hold every judged item.
     """
 
     kernel: str
+    label: str
+    meaning: str
     cut: Literal["none", "optional", "required"] = "none"
     gain: Gain = "binary"
     larger_is_better: bool = True
@@ -42,57 +56,113 @@ class Measure(NamedTuple):
 
 
 MEASURES = {
-    "auc": Measure("auc", complete=True),
-    "first-rank": Measure("first_rank", larger_is_better=False, complete=True),
-    "knn": Measure("knn", cut="required"),
-    "map": Measure("average_precision"),
-    "mrr": Measure("reciprocal_rank"),
-    "ndcg": Measure("ndcg", cut="optional", gain="exponential"),
-    "ndcg-linear": Measure("ndcg", cut="optional", gain="linear"),
-    "ndcg-mlr": Measure("ndcg_mlr", cut="optional"),
-    "p": Measure("precision", cut="required"),
-    "r": Measure("recall", cut="required"),
-    "ranking-error": Measure("ranking_error", larger_is_better=False, complete=True),
+    "auc": Measure(
+        "auc",
+        "AUC",
+        "probability that a relevant item ranks before an irrelevant one",
+        complete=True,
+    ),
+    "first-rank": Measure(
+        "first_rank",
+        "First rank",
+        "position of the first relevant item",
+        larger_is_better=False,
+        complete=True,
+    ),
+    "knn": Measure(
+        "knn",
+        "k-NN",
+        "share of queries with a relevant majority in the first {k}",
+        cut="required",
+    ),
+    "map": Measure("average_precision", "MAP", "mean average precision"),
+    "mrr": Measure(
+        "reciprocal_rank", "MRR", "one over the position of the first relevant item"
+    ),
+    "ndcg": Measure(
+        "ndcg",
+        "NDCG",
+        "graded gain, discounted by position",
+        cut="optional",
+        gain="exponential",
+    ),
+    "ndcg-linear": Measure(
+        "ndcg",
+        "NDCG linear",
+        "graded gain, discounted by position",
+        cut="optional",
+        gain="linear",
+    ),
+    "ndcg-mlr": Measure(
+        "ndcg_mlr",
+        "NDCG of MLR",
+        "binary gain, discounted by position",
+        cut="optional",
+    ),
+    "p": Measure(
+        "precision",
+        "Precision",
+        "share of relevant items in the first {k}",
+        cut="required",
+    ),
+    "r": Measure(
+        "recall",
+        "Recall",
+        "share of the relevant items found in the first {k}",
+        cut="required",
+    ),
+    "ranking-error": Measure(
+        "ranking_error",
+        "Ranking error",
+        "misordered pairs; a random order has 1",
+        larger_is_better=False,
+        complete=True,
+    ),
 }
 
 
+def gains_of(grades: np.ndarray, gain: Gain = "exponential") -> np.ndarray:
+    """Gain of each grade: ``2^grade - 1``, the grade itself, or 1."""
+    if gain == "exponential":
+        # Grades near 0 keep their gain, which 2^grade - 1 would round to 0.
+        return np.expm1(grades * np.log(2.0))
+    if gain == "linear":
+        return grades
+    return np.ones_like(grades)
+
+
 def parse_measure(name: str) -> tuple[Measure, int]:
-    """Split ``"ndcg@10"`` into its measure and cut-off, 0 for none."""
-    match = re.fullmatch(r"([a-z-]+?)(?:@(\d+))?", name.lower())
-    measure = MEASURES.get(match[1]) if match else None
-    if match is None or measure is None:
-        raise ValueError(
-            f"measure must be one of {', '.join(_spelled())}: got {name!r}."
-        )
-    if measure.cut == "required" and not match[2]:
+    """Split a measure name such as ``"ndcg@10"`` into its measure and cut-off, 0 for none."""
+    stem, at, cut = name.lower().partition("@")
+    measure = MEASURES.get(stem)
+    if measure is None or bool(at) != bool(re.fullmatch(r"[0-9]+", cut)):
+        raise ValueError(f"measure must be one of {_all_names()}: got {name!r}.")
+    if measure.cut == "required" and not cut:
         raise ValueError(
             f"{name!r} needs a cut-off: write {name}@10 for the first 10 items."
         )
-    if match[2] and not int(match[2]):
+    if cut and not int(cut):
         raise ValueError(f"the cut-off of a measure must be at least 1: got {name!r}.")
-    if measure.cut == "none" and match[2]:
-        raise ValueError(f"{match[1]!r} takes no cut-off: got {name!r}.")
-    return measure, min(int(match[2] or 0), 2**62)
+    if measure.cut == "none" and cut:
+        raise ValueError(f"{stem!r} takes no cut-off: got {name!r}.")
+    return measure, min(int(cut or 0), 2**62)
 
 
-def _spelled() -> list[str]:
-    return [
-        f"{name}@k" if m.cut == "required" else name for name, m in MEASURES.items()
-    ]
+def _all_names() -> str:
+    suffix = {"none": "", "optional": "", "required": "@k"}
+    return ", ".join(name + suffix[m.cut] for name, m in MEASURES.items())
 
 
 def measure_names(measures: str | Iterable[str]) -> list[str]:
-    """Names out of ``"map ndcg@10"`` or a list of them, each checked."""
-    names = (
-        measures.replace(",", " ").split()
-        if isinstance(measures, str)
-        else list(measures)
-    )
+    """Measure names from ``"map ndcg@10"`` or a list of names, each checked."""
+    if isinstance(measures, str):
+        measures = measures.replace(",", " ").split()
+    names = list(dict.fromkeys(name.lower() for name in measures))
     if not names:
-        raise ValueError(f"name at least one measure of {', '.join(_spelled())}.")
+        raise ValueError(f"name at least one measure of {_all_names()}.")
     for name in names:
         parse_measure(name)
-    return list(dict.fromkeys(name.lower() for name in names))
+    return names
 
 
 def evaluate(
@@ -103,33 +173,33 @@ def evaluate(
     empty: Literal["skip"] | float = "skip",
     ties: Literal["index", "mean"] = "index",
 ) -> Report:
-    """Score ranked lists against judgments.
+    """Evaluate ranked lists against relevance judgments: MAP, NDCG, precision, recall, AUC ...
 
-    List ``i`` belongs to query ``i`` unless both sides carry query ids; then lists are matched by
-    id, a query without a list scores as one whose list is empty and is counted in the report, and a
-    list without a query is passed over. Items are matched by id in the same way.
+    List ``i`` belongs to query ``i`` unless both sides have query ids. Then lists are matched by
+    id: a query without a list is scored as if its list were empty and is counted in the report, and
+    a list without a query is ignored. Items are matched by id in the same way.
 
     Parameters
     ----------
     ranking : Ranking or iterable of Ranking
-        Lists of all queries, or blocks of them in order, which are scored one at a time and never
-        held together.
+        Lists of all queries, or blocks of them in order. Blocks are scored one at a time, so they
+        need not fit in memory together.
     relevance : Relevance
         The judgments. Its ``unjudged`` says whether unjudged items count as irrelevant or are
-        taken out of the lists first, ``min_relevant_grade`` which grade is relevant where a measure
-        knows only yes and no, ``weights`` how much a query counts in the means.
+        first removed from the lists, ``min_relevant_grade`` which grades are relevant for binary
+        measures, ``weights`` how much each query counts in the means.
     measures : str or sequence of str, default="map ndcg@10"
         Names separated by spaces: ``auc``, ``p@10``, ``r@100``, ``map``, ``mrr``, ``ndcg@10`` (gain
         2^grade - 1), ``ndcg-linear@10`` (gain = grade, as trec_eval and BEIR have it),
         ``ndcg-mlr@10`` (binary, with the discount of the MLR paper), ``ranking-error`` (misordered
-        pairs over the half that chance gives), ``knn@3`` (1 if most of the first 3 are relevant),
-        ``first-rank``. Of these ``auc``, ``ranking-error`` and ``first-rank`` need lists of
-        everything judged.
+        pairs relative to a random order), ``knn@3`` (1 if most of the first 3 are relevant),
+        ``first-rank``. Of these ``auc``, ``ranking-error`` and ``first-rank`` need lists of all
+        judged items.
     empty : "skip" or float, default="skip"
-        What a query with nothing relevant scores. By default it is left out and counted.
+        Score of a query with nothing relevant. By default such queries are left out and counted.
     ties : {"index", "mean"}, default="index"
-        Items at equal distance stand in the order of their index, or a list scores the mean over
-        all orders of its ties.
+        How to score items at equal distance: in the order of their index, or by the mean over all
+        orders of the tied items.
 
     Returns
     -------
@@ -155,27 +225,18 @@ def evaluate(
         raise ValueError(f"ties must be 'index' or 'mean': got {ties!r}.")
     if empty != "skip" and not isinstance(empty, Real):
         raise ValueError(f"empty must be 'skip' or a number: got {empty!r}.")
-    if any(parse_measure(name)[0].gain == "exponential" for name in names):
-        _check_gains(relevance)
-    judging = _Evaluator(relevance, names, mean_of_ties=ties == "mean")
-    if isinstance(ranking, RankedBlocks) and ranking.judged_there:
-        values = judging.elsewhere(ranking)
-    else:
-        values = (
-            judging.whole(ranking)
-            if isinstance(ranking, Ranking)
-            else judging.blocks(ranking)
-        )
+    evaluator = _Evaluator(relevance, names, mean_of_ties=ties == "mean")
+    evaluator.evaluate(ranking)
+    values = evaluator.values
     if empty != "skip":
-        values[judging.nothing_relevant] = empty
+        values[evaluator.nothing_relevant] = empty
+    errors = [name for name in names if not parse_measure(name)[0].larger_is_better]
     return Report(
         dict(zip(names, values.T.copy(), strict=True)),
-        smaller_is_better=frozenset(
-            n for n in names if not parse_measure(n)[0].larger_is_better
-        ),
+        smaller_is_better=frozenset(errors),
         query_ids=relevance.query_ids,
         weights=relevance.weights,
-        n_unlisted=judging.n_unlisted,
+        n_unlisted=int(np.sum(~evaluator.listed)),
     )
 
 
@@ -188,193 +249,210 @@ def _check_gains(relevance: Relevance) -> None:
         )
 
 
-class _Given(Step):
-    """In the place of a search: lists that are there already."""
-
-    def map_block(self, part: tuple[Any, ...], state: None) -> Ranking:
-        return part[0]
-
-
-def _cut(ranking: Ranking) -> list[tuple[Any, ...]]:
-    """Parts of some lists each, with the names of their queries."""
-    parts = []
-    for first in range(0, ranking.n_queries, SENT):
-        last, names = min(first + SENT, ranking.n_queries), ranking.query_ids
-        edges = ranking.indptr[first : last + 1]
-        entries = slice(edges[0], edges[-1])
-        part = Ranking(
-            edges - edges[0],
-            ranking.items[entries],
-            ranking.distances[entries],
-            ranking.n_items,
-            None if names is None else names[first:last],
-            ranking.item_ids,
-        )
-        parts.append((part, None, part.query_ids))
-    return parts
-
-
 class _Evaluator:
-    """Scores lists of queries as they come, into a table of queries by measures."""
+    """Scores ranked lists block by block, into a table of queries by measures."""
 
     def __init__(
         self, relevance: Relevance, names: list[str], *, mean_of_ties: bool
     ) -> None:
         self.relevance = relevance
         self.names = names
-        self.specs = [parse_measure(name) for name in names]
+        self.measures = [parse_measure(name) for name in names]
         self.mean_of_ties = mean_of_ties
         self.values = np.full((relevance.n_queries, len(names)), np.nan)
         self.states = np.zeros(relevance.n_queries, dtype=np.int64)
-        self.n_unlisted = 0
+        self.listed = np.zeros(relevance.n_queries, dtype=bool)
+        if "exponential" in self._gains:
+            _check_gains(relevance)
+
+    @cached_property
+    def _gains(self) -> list[Gain]:
+        """The kinds of gain that the measures use."""
+        return sorted({measure.gain for measure, _ in self.measures})
 
     @property
     def nothing_relevant(self) -> np.ndarray:
-        """Which queries a measure has nothing to find for: a mask of queries by measures."""
-        binary, graded = self.relevance.n_relevant == 0, self.relevance.n_positive == 0
-        masks = [
-            binary if measure.gain == "binary" else graded for measure, _ in self.specs
-        ]
+        """Mask of queries by measures: where nothing relevant could be found."""
+        masks = []
+        for measure, _ in self.measures:
+            binary = measure.gain == "binary"
+            counts = self.relevance.n_relevant if binary else self.relevance.n_positive
+            masks.append(counts == 0)
         return np.stack(masks, axis=1)
 
-    def whole(self, ranking: Ranking) -> np.ndarray:
-        """Score one ranking of all queries."""
+    # ------------------------------------------------------------------ blocks of queries
+
+    def evaluate(self, ranking: Ranking | Iterable[Ranking]) -> None:
+        """Score all lists, on workers if there are any."""
+        remote = current_backend().remote
+        if isinstance(ranking, Ranking):
+            self._check_size(ranking)
+            if remote:
+                self._evaluate_remotely(None, list(_blocks_of(ranking)), None)
+            else:
+                self._evaluate_here([ranking])
+        elif remote and isinstance(ranking, RankingBlocks) and not ranking.started:
+            self._evaluate_remotely(ranking.search, ranking.blocks, ranking.state)
+        else:
+            self._evaluate_here(ranking)
+
+    def _check_size(self, ranking: Ranking) -> None:
         n_queries = self.relevance.n_queries
-        if not self._has_names(ranking) and ranking.n_queries != n_queries:
+        if not self._by_id(ranking) and ranking.n_queries != n_queries:
             raise ValueError(
                 f"ranking and relevance must have the same queries: got {ranking.n_queries} lists "
                 f"and {n_queries} queries. Give both query_ids to match them by name."
             )
-        if current_backend().remote:
-            return self.elsewhere(RankedBlocks(_Given(), _cut(ranking), None))
-        return self.blocks([ranking])
 
-    def blocks(self, blocks: Iterable[Ranking]) -> np.ndarray:
-        """Score blocks of queries: by name if both sides have names, else in order."""
-        n_placed, listed = 0, np.zeros(self.relevance.n_queries, dtype=bool)
+    def _evaluate_here(self, blocks: Iterable[Ranking]) -> None:
+        n_lists = 0
+        by_id = False
         for block in blocks:
-            queries = self._queries_of(block, n_placed)
-            n_placed += block.n_queries
-            known = np.flatnonzero(queries >= 0)
-            listed[queries[known]] = True
-            self._judge(block, queries[known], known)
-            by_name = self._has_names(block)
-        return self._closed(listed, None if n_placed and by_name else n_placed)
+            queries, _, _ = self.score_block(block, n_lists)
+            self.listed[queries] = True
+            n_lists += block.n_queries
+            by_id = self._by_id(block)
+        self._finish(n_lists, by_id)
 
-    def elsewhere(self, blocks: RankedBlocks) -> np.ndarray:
-        """Score lists where they are made: only numbers come back."""
-        firsts = np.cumsum([0, *(len(part[0]) for part in blocks.parts)]).tolist()
-        by_name = any(map(self._names_of, blocks.parts))
-        step = JudgedSearch(blocks.search, self)
-        parts = list(zip(firsts[:-1], blocks.parts, strict=True))
-        listed = np.zeros(self.relevance.n_queries, dtype=bool)
-        for queries, values, states in current_backend().map(step, parts, blocks.state):
-            listed[queries] = True
-            self.values[queries], self.states[queries] = values, states
-        return self._closed(listed, None if by_name else firsts[-1])
+    def _evaluate_remotely(
+        self, search: Any, blocks: Sequence[Any], state: Any
+    ) -> None:
+        """Score lists on the workers that make them, so that only scores travel."""
+        bounds = np.cumsum([0, *(block.n_queries for block in blocks)]).tolist()
+        numbered = list(zip(bounds[:-1], blocks, strict=True))
+        step = _SearchAndScore(search, self)
+        for queries, values, states in current_backend().map(step, numbered, state):
+            self.listed[queries] = True
+            self.values[queries] = values
+            self.states[queries] = states
+        self._finish(bounds[-1], any(self._by_id(block) for block in blocks))
 
-    def of_block(
+    def score_block(
         self, block: Ranking, first: int
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Numbers, scores and states of the queries of a block."""
+        """Query numbers, scores and list states of a block whose first query is ``first``."""
         queries = self._queries_of(block, first)
         known = np.flatnonzero(queries >= 0)
-        self._judge(block, queries[known], known)
-        return queries[known], self.values[queries[known]], self.states[queries[known]]
+        queries = queries[known]
+        self._score(block, queries, known)
+        return queries, self.values[queries], self.states[queries]
 
-    def _names_of(self, part: Any) -> bool:
-        return part[2] is not None and self.relevance.query_ids is not None
+    def _by_id(self, block: Any) -> bool:
+        """Whether lists are matched to queries by id, not by position."""
+        return block.query_ids is not None and self.relevance.query_ids is not None
 
     def _queries_of(self, block: Ranking, first: int) -> np.ndarray:
-        """The query of each list, by name or by place; -1 for none."""
-        if self._has_names(block):
+        """The query of each list, -1 for none."""
+        if self._by_id(block):
             return _places(block.query_ids, self.relevance.query_ids)
         queries = np.arange(first, first + block.n_queries)
         return np.where(queries < self.relevance.n_queries, queries, -1)
 
-    def _closed(self, listed: np.ndarray, n_placed: int | None) -> np.ndarray:
-        """The scores, after those of queries without a list; ``n_placed`` if not by name."""
+    def _finish(self, n_lists: int, by_id: bool) -> None:
+        """Score queries without a list as if it were empty, and check the lists."""
         n_queries = self.relevance.n_queries
-        if n_placed is not None and n_placed != n_queries:
+        if by_id and n_lists:
+            if not self.listed.any():
+                raise ValueError(
+                    "ranking and relevance must share queries: they have no query id in common."
+                )
+        elif n_lists != n_queries:
             raise ValueError(
-                f"the blocks must hold one list for each of {n_queries} queries: got {n_placed}."
+                f"the blocks must hold one list for each of {n_queries} queries: got {n_lists}."
             )
-        if n_placed is None and not listed.any():
-            raise ValueError(
-                "ranking and relevance must share queries: they have no query id in common."
-            )
-        self.n_unlisted = int(np.sum(~listed))
-        self._judge_unlisted(np.flatnonzero(~listed))
+        unlisted = np.flatnonzero(~self.listed)
+        if unlisted.size:
+            empty = Ranking.from_pairs([], self.relevance.n_items)
+            self._score(empty, unlisted, np.full(unlisted.size, -1))
         self._check_lists()
-        return self.values
 
-    def _has_names(self, ranking: Ranking) -> bool:
-        return ranking.query_ids is not None and self.relevance.query_ids is not None
+    # ------------------------------------------------------------------ kernels
 
-    def _judge_unlisted(self, queries: np.ndarray) -> None:
-        if queries.size:
-            nothing = Ranking.from_pairs([], self.relevance.n_items)
-            self._judge(nothing, queries, np.full(queries.size, -1))
+    def _score(self, ranking: Ranking, queries: np.ndarray, lists: np.ndarray) -> None:
+        """Write the scores of some queries, whose lists have the given numbers."""
+        from .._engine.kernels.evaluate import RankedLists, evaluate_queries
 
-    def _judge(self, ranking: Ranking, queries: np.ndarray, lists: np.ndarray) -> None:
-        """Score the given lists of a ranking for the given queries."""
-        from .._engine.kernels import judge as kernels
-        from .._engine.kernels import measures as measure_kernels
-
-        relevance = self.relevance
-        kernel_names = [kernel.py_func.__name__ for kernel in measure_kernels.KERNELS]
-        kinds = {
-            "binary": kernels.BINARY,
-            "exponential": kernels.EXPONENTIAL,
-            "linear": kernels.LINEAR,
-        }
-        own = relevance._own_judgments
-        arguments = (
+        ranked = RankedLists(
             ranking.indptr,
             ranking.items,
-            ranking.distances if self.mean_of_ties else None,
-            new_items(ranking, relevance),
-            relevance.rows,
-            relevance.indptr,
-            relevance.items,
-            relevance.grades,
-            *relevance.positive_grades,
-            relevance.query_items,
-            np.where(own >= 0, np.append(relevance.grades, np.nan)[own], np.nan),
-            relevance.n_items,
-            relevance.n_relevant,
-            relevance.n_irrelevant,
-            np.array(
-                [relevance.unlisted_is_irrelevant, relevance.unjudged == "irrelevant"]
-            ),
-            relevance.min_relevant_grade,
-            np.array([kernel_names.index(measure.kernel) for measure, _ in self.specs]),
-            np.array([cut for _, cut in self.specs]),
-            np.array([kinds[measure.gain] for measure, _ in self.specs]),
-            np.diff(relevance.indptr).max(initial=0),
-            np.diff(ranking.indptr).max(initial=0),
-            self.values,
-            self.states,
+            new_items(ranking, self.relevance),
+            int(np.diff(ranking.indptr).max(initial=0)),
         )
+        distances = ranking.distances if self.mean_of_ties else None
+        judgments, measures = self._kernel_inputs
 
-        def work(part: np.ndarray) -> None:
-            kernels.judge(queries[part], lists[part], *arguments)
+        def score(part: np.ndarray) -> None:
+            evaluate_queries(
+                queries[part],
+                lists[part],
+                ranked,
+                distances,
+                judgments,
+                measures,
+                self.values,
+                self.states,
+            )
 
-        _over_threads(work, queries.size, ranking.items.size)
+        most = min(ranking.items.size // ENTRIES_PER_THREAD, queries.size)
+        n_parts = max(1, min(n_threads(), most))
+        list(thread_map(score, np.array_split(np.arange(queries.size), n_parts)))
 
-    def _check_lists(self) -> None:
-        from .._engine.kernels.judge import INCOMPLETE, REPEATED
+    @cached_property
+    def _kernel_inputs(self) -> tuple[Any, Any]:
+        """The judgments and the measures in the form of the kernels."""
+        from .._engine.kernels.evaluate import Judgments, Measures
+        from .._engine.kernels.measures import code_of
 
         relevance = self.relevance
-        for query in np.flatnonzero(self.states == REPEATED)[:1]:
+        best_indptr, best_grades = relevance.positive_grades
+        judgments = Judgments(
+            n_items=int(relevance.n_items),
+            rows=relevance.rows,
+            indptr=relevance.indptr,
+            items=relevance.items,
+            grades=relevance.grades,
+            gains=self._gain_table(relevance.grades),
+            best_indptr=best_indptr,
+            best_gains=self._gain_table(best_grades),
+            longest_row=int(np.diff(relevance.indptr).max(initial=0)),
+            query_items=relevance.query_items,
+            own_judgments=relevance._own_judgments,
+            n_relevant=relevance.n_relevant,
+            n_irrelevant=relevance.n_irrelevant,
+            min_relevant_grade=float(relevance.min_relevant_grade),
+            unlisted_counts=relevance.unlisted_is_irrelevant,
+            unjudged_counts=relevance.unjudged == "irrelevant",
+        )
+        measures = Measures(
+            np.array([code_of(measure.kernel) for measure, _ in self.measures]),
+            np.array([cut for _, cut in self.measures]),
+            np.array([self._gains.index(measure.gain) for measure, _ in self.measures]),
+        )
+        return judgments, measures
+
+    def _gain_table(self, grades: np.ndarray) -> np.ndarray:
+        """Gains of grades, one row for each kind of gain; 0 for what does not count."""
+        table = np.zeros((len(self._gains), grades.size))
+        for row, gain in zip(table, self._gains, strict=True):
+            counted = grades > 0
+            if gain == "binary":
+                counted = grades >= self.relevance.min_relevant_grade
+            row[counted] = gains_of(grades[counted], gain)
+        return table
+
+    def _check_lists(self) -> None:
+        from .._engine.kernels.evaluate import INCOMPLETE, REPEATED
+
+        relevance = self.relevance
+        repeated = np.flatnonzero(self.states == REPEATED)
+        if repeated.size:
             raise ValueError(
-                f"a list must not name an item twice: that of query {self._name(query)} does."
+                f"a list must not name an item twice: that of query {self._name(repeated[0])} does."
             )
-        needing = [
-            n for n, (m, _) in zip(self.names, self.specs, strict=True) if m.complete
-        ]
-        cut = (self.states == INCOMPLETE) & (relevance.n_relevant > 0) & bool(needing)
-        for query in np.flatnonzero(cut)[:1]:
+        needing = [name for name in self.names if parse_measure(name)[0].complete]
+        short = (self.states == INCOMPLETE) & (relevance.n_relevant > 0)
+        if needing and short.any():
+            query = np.flatnonzero(short)[0]
             raise ValueError(
                 f"{needing[0]} needs lists of all judged items: that of query {self._name(query)} "
                 f"lacks some of {relevance.n_relevant[query]} relevant and "
@@ -387,15 +465,48 @@ class _Evaluator:
         return str(query) if ids is None else repr(str(ids[query]))
 
 
+class _SearchAndScore(Step):
+    """Search and evaluation of one block of queries on a worker; only scores are returned."""
+
+    def __init__(self, search: Any, evaluator: _Evaluator) -> None:
+        self.search = search
+        self.evaluator = evaluator
+
+    def map_block(self, block: tuple[int, Any], state: Any) -> tuple[Any, ...]:
+        """Query numbers, scores and list states; without a search the block is a `Ranking`."""
+        first, ranking = block
+        if self.search is not None:
+            ranking = self.search.map_block(ranking, state)
+        return self.evaluator.score_block(ranking, first)
+
+
+def _blocks_of(ranking: Ranking) -> Iterator[Ranking]:
+    """A ranking in blocks small enough to send to workers."""
+    for first in range(0, ranking.n_queries, LISTS_PER_BLOCK):
+        indptr = ranking.indptr[first : first + LISTS_PER_BLOCK + 1]
+        entries = slice(indptr[0], indptr[-1])
+        query_ids = ranking.query_ids
+        if query_ids is not None:
+            query_ids = query_ids[first : first + LISTS_PER_BLOCK]
+        yield Ranking(
+            indptr - indptr[0],
+            ranking.items[entries],
+            ranking.distances[entries],
+            ranking.n_items,
+            query_ids,
+            ranking.item_ids,
+        )
+
+
 def list_of(ranking: Ranking, relevance: Relevance, query: int) -> int:
-    """Which list of a ranking belongs to a query, -1 for none."""
+    """Number of the list that belongs to a query, -1 for none."""
     if ranking.query_ids is None or relevance.query_ids is None:
         return query
     return int(_places(relevance.query_ids[[query]], ranking.query_ids)[0])
 
 
 def new_items(ranking: Ranking, relevance: Relevance) -> np.ndarray:
-    """Which judged item each listed one is, -1 for none; nothing if they have the same numbers."""
+    """Number of each ranked item in the relevance, -1 for none; empty if the numbers agree."""
     if ranking.item_ids is not None and relevance.item_ids is not None:
         if not np.array_equal(ranking.item_ids, relevance.item_ids):
             places = _places(ranking.item_ids, relevance.item_ids)
@@ -413,15 +524,6 @@ def new_items(ranking: Ranking, relevance: Relevance) -> np.ndarray:
 
 
 def _places(wanted: np.ndarray, names: np.ndarray) -> np.ndarray:
-    """Where each wanted name stands among names, or -1."""
+    """Index of each wanted name among the names, or -1."""
     place = {name: i for i, name in enumerate(names.tolist())}
     return np.array([place.get(name, -1) for name in wanted.tolist()], dtype=np.int64)
-
-
-def _over_threads(
-    work: Callable[[np.ndarray], None], n_queries: int, n_entries: int
-) -> None:
-    """Run work on ranges of queries, in threads if there is enough of it to pay."""
-    n_parts = max(1, min(n_threads(), n_entries // 1_000_000, n_queries))
-    for _ in thread_map(work, np.array_split(np.arange(n_queries), n_parts)):
-        pass

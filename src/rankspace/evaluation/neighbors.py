@@ -1,4 +1,4 @@
-"""Classes of the nearest items: votes, errors, and leave-one-out over a grid of k."""
+"""k-nearest-neighbour classification: votes, errors, and leave-one-out evaluation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..relevance.relevance import Relevance
-from ..relevance.rows import check_labels, check_same_kind
+from ..relevance.rows import check_labels, check_same_kind, indptr_of
 from ..search.index import Embedding, Index
 from ..search.ranking import Ranking
 from .measures import evaluate
@@ -18,7 +18,7 @@ from .report import Report
 def knn_error(
     ranking: Ranking, labels: Any, k: int, *, query_labels: Any = None
 ) -> float:
-    """Error of classifying each query by a vote of its ``k`` nearest items.
+    """k-NN classification error: each query is classified by a vote of its ``k`` nearest items.
 
     A tie goes to the class with the smaller sum of distances, then to the smaller label.
 
@@ -36,7 +36,7 @@ def knn_error(
     Returns
     -------
     float
-        Share of queries that are classified wrongly.
+        Fraction of queries that are misclassified.
 
     Examples
     --------
@@ -46,9 +46,9 @@ def knn_error(
     0.0
     """
     labels = check_labels(labels, "labels")
-    truth = (
-        labels if query_labels is None else check_labels(query_labels, "query_labels")
-    )
+    truth = labels
+    if query_labels is not None:
+        truth = check_labels(query_labels, "query_labels")
     check_same_kind(labels, truth, "labels and query_labels")
     if labels.shape != (ranking.n_items,) or truth.shape != (ranking.n_queries,):
         raise ValueError(
@@ -63,7 +63,7 @@ def knn_error(
 def class_shares(
     ranking: Ranking, labels: Any, k: int, *, own_votes: bool = True
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The classes among the ``k`` nearest items of each query, as a histogram.
+    """Class histogram of the ``k`` nearest neighbours of each query.
 
     Parameters
     ----------
@@ -97,7 +97,8 @@ def class_shares(
             f"labels must name the class of each of {ranking.n_items} items: got shape "
             f"{labels.shape}."
         )
-    ranking = ranking if own_votes else _without_own(ranking)
+    if not own_votes:
+        ranking = _without_own(ranking)
     classes, votes, _ = _count(ranking, labels, k)
     return classes, votes / k
 
@@ -110,10 +111,10 @@ def leave_one_out(
     ks: Sequence[int] = (1, 3, 5, 7, 9, 11, 15, 21),
     measures: str = "auc map mrr",
 ) -> Report:
-    """Judge a metric by letting every row of ``X`` rank all others, for a grid of k.
+    """Leave-one-out evaluation of a metric: every row of ``X`` ranks all others, for a grid of k.
 
-    Of a metric that was learned on the same rows this is no estimate of its error on others: it
-    flatters the metric.
+    For a metric learned from the same rows this is optimistic: it does not estimate the error on
+    new data.
 
     Parameters
     ----------
@@ -122,7 +123,7 @@ def leave_one_out(
     y : array-like of shape (n_items,)
         Their classes.
     metric : LinearMetric, BilinearMetric or AsymmetricMetric, optional
-        What to measure by; plain Euclidean distance by default.
+        The metric; Euclidean distance by default.
     ks : sequence of int, default=(1, 3, 5, 7, 9, 11, 15, 21)
         For each of them ``knn-error@k``, ``p@k`` and ``ndcg-mlr@k`` are added.
     measures : str, default="auc map mrr"
@@ -147,26 +148,27 @@ def leave_one_out(
             f"got {tuple(ks)}."
         )
     relevance = Relevance.from_labels(y)
-    labels, index = check_labels(y, "y"), Index(X, metric)
-    points = np.asarray(X)[relevance.query_items]
+    labels = check_labels(y, "y")
+    index = Index(X, metric)
+    queries = np.asarray(X)
+    rows = np.arange(len(queries))
     names = " ".join([measures, *(f"p@{k} ndcg-mlr@{k}" for k in ks)])
-    judged = evaluate(
-        index.blocks(points, query_items=relevance.query_items), relevance, names
-    )
-    lists = index.rank(points, max(ks), query_items=relevance.query_items)
-    errors = {
-        f"knn-error@{k}": (_winners(lists, labels, k) != labels).astype(float)
-        for k in ks
-    }
+    report = evaluate(index.blocks(queries, query_items=rows), relevance, names)
+    ranking = index.rank(queries, max(ks), query_items=rows)
+    errors = {}
+    for k in ks:
+        wrong = _winners(ranking, labels, k) != labels
+        errors[f"knn-error@{k}"] = wrong.astype(float)
     return Report(
-        {**judged.values, **errors},
-        judged.smaller_is_better | frozenset(errors),
-        judged.query_ids,
-        judged.weights,
+        {**report.values, **errors},
+        report.smaller_is_better | frozenset(errors),
+        report.query_ids,
+        report.weights,
     )
 
 
 def _winners(ranking: Ranking, labels: np.ndarray, k: int) -> np.ndarray:
+    """The class of each query by majority vote; ties go to the smaller sum of distances."""
     classes, votes, sums = _count(ranking, labels, k)
     return classes[np.lexsort((sums, -votes))[:, 0]]
 
@@ -174,7 +176,7 @@ def _winners(ranking: Ranking, labels: np.ndarray, k: int) -> np.ndarray:
 def _count(
     ranking: Ranking, labels: np.ndarray, k: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Classes, and for each query their votes among the first k and the sum of the distances."""
+    """Classes, and for each query their votes among the first k and their sums of distances."""
     shortest = np.diff(ranking.indptr).min(initial=ranking.n_items)
     if ranking.n_queries == 0 or not 1 <= k <= shortest:
         raise ValueError(
@@ -185,19 +187,19 @@ def _count(
     voters = codes[ranking.items[at]].ravel()
     queries = np.repeat(np.arange(ranking.n_queries), k)
     shape = (ranking.n_queries, classes.size)
-    votes, sums = np.zeros(shape, dtype=np.int64), np.zeros(shape)
+    votes = np.zeros(shape, dtype=np.int64)
+    sums = np.zeros(shape)
     np.add.at(votes, (queries, voters), 1)
     np.add.at(sums, (queries, voters), ranking.distances[at].ravel())
     return classes, votes, sums
 
 
 def _without_own(ranking: Ranking) -> Ranking:
-    """Take item i out of list i."""
+    """Remove item i from list i."""
     owner = np.repeat(np.arange(ranking.n_queries), np.diff(ranking.indptr))
     others = ranking.items != owner
-    indptr = np.concatenate(
-        ([0], np.cumsum(np.bincount(owner[others], minlength=len(ranking))))
-    )
+    counts = np.bincount(owner[others], minlength=len(ranking))
+    indptr = indptr_of(counts)
     return Ranking(
         indptr, ranking.items[others], ranking.distances[others], ranking.n_items
     )

@@ -1,9 +1,9 @@
-"""What evaluation and comparison give: numbers per query, means, intervals, tests."""
+"""Evaluation reports: scores per query, means, confidence intervals, significance tests."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,13 +13,14 @@ import numpy as np
 
 from .._engine.files import PathLike, write_text
 from .._engine.tables import Row, as_csv, as_markdown, as_text
+from ..relevance.rows import row_numbers
 
-RESAMPLES = 9_999  # sign flips of a test, if there are more
-COINS = 2**18  # tossed at a time: what a cache can hold
+RESAMPLES = 9_999  # random sign flips of a test that cannot try them all
+SIGNS_PER_BLOCK = 2**18  # drawn at a time: what a cache can hold
 
 
 class _Table:
-    """Anything that prints as a table and writes itself to a file."""
+    """A result that prints as a table and can be written to a file."""
 
     def _header(self) -> list[str]:
         raise NotImplementedError
@@ -46,41 +47,41 @@ class _Table:
         return as_csv(self._header(), self._rows())
 
     def to_json(self) -> str:
-        """Everything as JSON; of a report, the values of each query as well."""
+        """All numbers as JSON; for a report this includes the scores of each query."""
         return json.dumps(self.to_dict(), indent=2)
 
     def write(self, path: PathLike) -> Path:
-        """Write to a file; its ending .json, .md, .csv or .txt says in which form."""
-        forms = {
+        """Write to a file; its suffix .json, .md, .csv or .txt sets the format."""
+        formats = {
             ".json": self.to_json,
             ".md": self.to_markdown,
             ".csv": self.to_csv,
             ".txt": self.__str__,
         }
-        form = forms.get(Path(path).suffix)
-        if form is None:
+        as_format = formats.get(Path(path).suffix)
+        if as_format is None:
             raise ValueError(
-                f"the file must end in one of {', '.join(forms)}: got {path}."
+                f"the file must end in one of {', '.join(formats)}: got {path}."
             )
-        return write_text(path, form().rstrip("\n") + "\n")
+        return write_text(path, as_format().rstrip("\n") + "\n")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Report(_Table):
-    """Measures of many queries.
+    """Evaluation report: the scores of each query, their means and confidence intervals.
 
     Parameters
     ----------
     values : dict of str to ndarray of shape (n_queries,)
-        Value of each measure for each query, NaN where a query is left out.
+        Score of each query by each measure, NaN where a query is left out.
     smaller_is_better : frozenset of str
-        Measures that are errors.
+        Measures of error, where less is better.
     query_ids : ndarray of str, optional
         Names of the queries.
     weights : ndarray of shape (n_queries,), optional
         Weight of each query in the means.
     n_unlisted : int, default=0
-        Queries that the ranking had no list for; they score as if it were empty.
+        Number of queries without a list in the ranking; they are scored as if it were empty.
 
     Examples
     --------
@@ -100,34 +101,68 @@ class Report(_Table):
 
     @property
     def n_queries(self) -> int:
-        """Number of queries, those left out included."""
+        """Number of queries, including those left out."""
         return next(iter(self.values.values())).size
 
     @cached_property
     def means(self) -> dict[str, float]:
-        """Weighted mean of each measure over the queries that count; NaN if none does."""
+        """Weighted mean of each measure over the queries not left out; NaN if there are none."""
         return {name: _mean(*self._counted(name)) for name in self.values}
 
     @cached_property
     def intervals(self) -> dict[str, tuple[float, float]]:
-        """95 % bootstrap interval of each mean, over queries; always the same for one report."""
+        """95 % bootstrap confidence interval of each mean over queries, with a fixed seed."""
         return {name: _interval(*self._counted(name)) for name in self.values}
 
     @property
     def left_out(self) -> dict[str, int]:
-        """How many queries each measure leaves out: nothing relevant, or nothing to compare."""
+        """Number of queries that each measure leaves out, as they have nothing to rank."""
         return {
             name: int(np.isnan(values).sum()) for name, values in self.values.items()
         }
 
+    def take(self, queries: Any, measures: Iterable[str] | None = None) -> Report:
+        """Report of a subset of the queries.
+
+        Parameters
+        ----------
+        queries : array-like of int or bool
+            Which queries, in the given order.
+        measures : iterable of str, optional
+            Which measures; all by default.
+
+        Returns
+        -------
+        Report
+            Its ``n_unlisted`` is 0: which queries had no list is not stored.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rankspace import Report
+        >>> Report({"map": np.array([0.5, 0.7, 0.6])}).take([2, 0])
+        Report(2 queries, map=0.5500)
+        """
+        queries = row_numbers(queries, self.n_queries)
+        names = self.values if measures is None else measures
+        return Report(
+            {name: self.values[name][queries] for name in names},
+            self.smaller_is_better,
+            None if self.query_ids is None else self.query_ids[queries],
+            None if self.weights is None else self.weights[queries],
+        )
+
+    def _query_weights(self) -> np.ndarray:
+        return np.ones(self.n_queries) if self.weights is None else self.weights
+
     def _counted(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Scores and weights of the queries that are not left out."""
         values = self.values[name]
-        weights = np.ones(values.size) if self.weights is None else self.weights
         counted = ~np.isnan(values)
-        return values[counted], weights[counted]
+        return values[counted], self._query_weights()[counted]
 
     def to_dict(self) -> dict[str, Any]:
-        """Means, intervals, counts and per-query values as plain Python objects."""
+        """Means, intervals, counts and scores per query as plain Python objects."""
         measures = {}
         for name, mean in self.means.items():
             low, high = self.intervals[name]
@@ -151,22 +186,19 @@ class Report(_Table):
         return ["measure", "mean", "low", "high", "queries"]
 
     def _rows(self) -> list[Row]:
-        return [
-            (
-                name + (" (error)" if name in self.smaller_is_better else ""),
-                mean,
-                *self.intervals[name],
-                self.n_queries - self.left_out[name],
-            )
-            for name, mean in self.means.items()
-        ]
+        rows: list[Row] = []
+        for name, mean in self.means.items():
+            n_counted = self.n_queries - self.left_out[name]
+            label = _label(name, self.smaller_is_better)
+            rows.append((label, mean, *self.intervals[name], n_counted))
+        return rows
 
     def _notes(self) -> list[str]:
         notes = []
         if self.n_unlisted:
-            what = f"{self.n_unlisted} of {self.n_queries} judged queries"
             notes.append(
-                f"{what} have no list in the ranking and score as if it were empty."
+                f"{self.n_unlisted} of {self.n_queries} judged queries have no list in the ranking "
+                "and are scored as if it were empty."
             )
         return notes + self._left_out_notes()
 
@@ -174,15 +206,12 @@ class Report(_Table):
         left_out = {name: n for name, n in self.left_out.items() if n}
         if not left_out:
             return []
-        if len(set(left_out.values())) == 1 and len(left_out) == len(self.values):
-            n = next(iter(left_out.values()))
-            return [
-                f"{n} of {self.n_queries} queries left out: nothing to find or to compare."
-            ]
-        parts = ", ".join(f"{n} by {name}" for name, n in left_out.items())
-        return [
-            f"of {self.n_queries} queries left out, nothing to find or to compare: {parts}."
-        ]
+        why = "nothing relevant, or nothing irrelevant to compare with"
+        counts = set(self.left_out.values())
+        if len(counts) == 1:
+            return [f"{counts.pop()} of {self.n_queries} queries left out: {why}."]
+        by_measure = ", ".join(f"{n} by {name}" for name, n in left_out.items())
+        return [f"Of {self.n_queries} queries left out ({why}): {by_measure}."]
 
     def __repr__(self) -> str:
         means = ", ".join(f"{name}={mean:.4f}" for name, mean in self.means.items())
@@ -191,23 +220,23 @@ class Report(_Table):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison(_Table):
-    """Two reports of the same queries, measure by measure.
+    """Comparison of two reports of the same queries, with p-values, measure by measure.
 
     Parameters
     ----------
     before, after : dict of str to float
-        Means over the queries that both count.
+        Means over the queries that neither report leaves out.
     difference : dict of str to float
         ``after - before``.
     interval : dict of str to tuple of float
-        95 % bootstrap interval of the difference.
+        95 % bootstrap confidence interval of the difference.
     p_value : dict of str to float
-        Chance of so large a difference if the two were interchangeable: a paired randomisation
-        test that flips the sign of each query's difference.
+        Two-sided p-value of a paired randomisation test, which flips the signs of the differences
+        of queries: the probability of a difference this large if the two were interchangeable.
     n_queries : dict of str to int
-        How many queries both count.
+        Number of queries that neither report leaves out.
     smaller_is_better : frozenset of str
-        Measures that are errors.
+        Measures of error, where less is better.
     """
 
     before: dict[str, float]
@@ -235,21 +264,13 @@ class Comparison(_Table):
         }
 
     def _header(self) -> list[str]:
-        return [
-            "measure",
-            "before",
-            "after",
-            "difference",
-            "low",
-            "high",
-            "p-value",
-            "queries",
-        ]
+        numbers = ["before", "after", "difference", "low", "high", "p-value"]
+        return ["measure", *numbers, "queries"]
 
     def _rows(self) -> list[Row]:
         return [
             (
-                name + (" (error)" if name in self.smaller_is_better else ""),
+                _label(name, self.smaller_is_better),
                 self.before[name],
                 self.after[name],
                 self.difference[name],
@@ -261,23 +282,23 @@ class Comparison(_Table):
         ]
 
     def __repr__(self) -> str:
-        parts = (
-            f"{n}: {self.difference[n]:+.4f} (p={self.p_value[n]:.4f})"
-            for n in self.before
-        )
-        return f"Comparison({', '.join(parts)})"
+        differences = [
+            f"{name}: {self.difference[name]:+.4f} (p={self.p_value[name]:.4f})"
+            for name in self.before
+        ]
+        return f"Comparison({', '.join(differences)})"
 
 
 def compare(before: Report, after: Report, *, random_state: int = 0) -> Comparison:
-    """Test the differences of two reports against chance.
+    """Compare two reports by a paired significance test.
 
     Parameters
     ----------
     before, after : Report
-        Reports of the same queries. Measures that only one of them has are passed over, and so is
-        a query that one of them leaves out.
+        Reports of the same queries. Measures that only one of them has are ignored, and so are
+        queries that one of them leaves out.
     random_state : int, default=0
-        Seed of the resamples of intervals and tests.
+        Seed of the bootstrap and the randomisation test.
 
     Returns
     -------
@@ -298,34 +319,31 @@ def compare(before: Report, after: Report, *, random_state: int = 0) -> Comparis
             f"the reports must share a measure: got {', '.join(before.values)} and "
             f"{', '.join(after.values)}."
         )
-    order = same_queries(before, after)
-    weights = np.ones(before.n_queries) if before.weights is None else before.weights
-    others = np.ones(after.n_queries) if after.weights is None else after.weights
-    if not np.array_equal(weights, others[order]):
+    after = after.take(same_queries(before, after))
+    weights = before._query_weights()
+    if not np.array_equal(weights, after._query_weights()):
         raise ValueError(
             "the reports must weight the queries alike: their weights differ."
         )
-    columns: dict[str, dict[str, Any]] = {
-        f: {} for f in Comparison.__dataclass_fields__
-    }
-    del columns["smaller_is_better"]
+    comparison = Comparison({}, {}, {}, {}, {}, {}, before.smaller_is_better)
     for name in names:
-        a, b = before.values[name], after.values[name][order]
-        counted = ~np.isnan(a) & ~np.isnan(b)
+        counted = ~np.isnan(before.values[name]) & ~np.isnan(after.values[name])
         if not counted.any():
-            raise ValueError(f"no query counts for {name} in both reports.")
-        a, b, w = a[counted], b[counted], weights[counted]
-        columns["before"][name] = _mean(a, w)
-        columns["after"][name] = _mean(b, w)
-        columns["difference"][name] = _mean(b - a, w)
-        columns["interval"][name] = _interval(b - a, w, random_state)
-        columns["p_value"][name] = _p_value(b - a, w, random_state)
-        columns["n_queries"][name] = int(counted.sum())
-    return Comparison(**columns, smaller_is_better=before.smaller_is_better)
+            raise ValueError(f"no query has a score for {name} in both reports.")
+        old = before.values[name][counted]
+        new = after.values[name][counted]
+        w = weights[counted]
+        comparison.before[name] = _mean(old, w)
+        comparison.after[name] = _mean(new, w)
+        comparison.difference[name] = _mean(new - old, w)
+        comparison.interval[name] = _interval(new - old, w, random_state)
+        comparison.p_value[name] = _p_value(new - old, w, random_state)
+        comparison.n_queries[name] = int(counted.sum())
+    return comparison
 
 
 def same_queries(before: Report, after: Report) -> np.ndarray:
-    """Where each query of the first report stands in the second."""
+    """Position of each query of the first report in the second, by query id if both have ids."""
     if before.n_queries != after.n_queries:
         raise ValueError(
             f"the reports must be of the same queries: got {before.n_queries} and "
@@ -335,37 +353,39 @@ def same_queries(before: Report, after: Report) -> np.ndarray:
         return np.arange(before.n_queries)
     order = np.argsort(after.query_ids)
     place = np.searchsorted(after.query_ids, before.query_ids, sorter=order)
-    found = order[np.minimum(place, order.size - 1)]
-    if not np.array_equal(after.query_ids[found], before.query_ids):
+    positions = order[np.minimum(place, order.size - 1)]
+    if not np.array_equal(after.query_ids[positions], before.query_ids):
         raise ValueError(
             "the reports must be of the same queries: their query ids differ."
         )
-    return found
+    return positions
+
+
+def _label(name: str, smaller_is_better: frozenset[str]) -> str:
+    return f"{name} (error)" if name in smaller_is_better else name
 
 
 def _mean(values: np.ndarray, weights: np.ndarray) -> float:
-    return (
-        float(np.average(values, weights=weights))
-        if weights.sum() > 0
-        else float("nan")
-    )
+    if weights.sum() > 0:
+        return float(np.average(values, weights=weights))
+    return float("nan")
 
 
 def _interval(
     values: np.ndarray, weights: np.ndarray, seed: int = 0
 ) -> tuple[float, float]:
-    """Bootstrap the weighted mean over queries, percentile interval."""
+    """Bootstrap confidence interval of the weighted mean over queries, by percentiles."""
     from scipy.stats import bootstrap
 
     if values.size < 2 or weights.sum() == 0:
         return _mean(values, weights), _mean(values, weights)
 
     def mean(v: np.ndarray, w: np.ndarray, axis: int) -> np.ndarray:
-        return (v * w).sum(axis=axis) / np.maximum(
-            w.sum(axis=axis), np.finfo(float).tiny
-        )
+        # A resample may hold only queries of weight 0.
+        total = np.maximum(w.sum(axis=axis), np.finfo(float).tiny)
+        return (v * w).sum(axis=axis) / total
 
-    found = bootstrap(
+    interval = bootstrap(
         (values, weights),
         mean,
         paired=True,
@@ -375,46 +395,50 @@ def _interval(
         batch=max(1, 4_000_000 // values.size),
         **_seeded(bootstrap, seed),
     ).confidence_interval
-    return float(found.low), float(found.high)
+    return float(interval.low), float(interval.high)
 
 
 def _p_value(differences: np.ndarray, weights: np.ndarray, seed: int) -> float:
-    """Two-sided paired randomisation test; exact where all sign flips can be counted.
+    """Two-sided p-value of a paired randomisation test; exact if all sign flips can be tried.
 
-    A matrix product sums the flipped values, many times as fast as SciPy's `permutation_test`,
-    which looks every one up.
+    A matrix product sums the flipped values, many times faster than `permutation_test` of SciPy.
     """
     sizes = np.abs(differences * weights)
-    n, observed = sizes.size, abs(float(differences @ weights))
+    n = sizes.size
     if n == 1 or not sizes.any():
         return 1.0
-    limit = (
-        observed - 1e-12 * sizes.sum()
-    )  # sums of the same numbers may differ by rounding
-    if exact := 2**n <= RESAMPLES:
-        blocks = iter([np.arange(2**n)[:, None] >> np.arange(n) & 1])
-    else:
-        blocks = _coins(np.random.default_rng(seed), RESAMPLES, n)
-    as_far = sum(
-        np.count_nonzero(np.abs(2 * (heads @ sizes) - sizes.sum()) >= limit)
-        for heads in blocks
-    )
-    return float(as_far / 2**n if exact else (as_far + 1) / (RESAMPLES + 1))
+    # Sums of the same numbers may differ by rounding.
+    limit = abs(float(differences @ weights)) - 1e-12 * sizes.sum()
+    if 2**n <= RESAMPLES:
+        all_signs = np.arange(2**n)[:, None] >> np.arange(n) & 1
+        return _n_extreme(all_signs, sizes, limit) / 2**n
+    n_extreme = 0
+    for signs in _random_signs(np.random.default_rng(seed), RESAMPLES, n):
+        n_extreme += _n_extreme(signs, sizes, limit)
+    return (n_extreme + 1) / (RESAMPLES + 1)
 
 
-def _coins(rng: np.random.Generator, n_rows: int, n: int) -> Iterator[np.ndarray]:
-    """Rows of so many tossed coins, in blocks that a cache can hold."""
-    size = max(1, COINS // n)
+def _n_extreme(signs: np.ndarray, sizes: np.ndarray, limit: float) -> int:
+    """Number of sign flips (rows of 0 and 1) whose sum is at least as far from 0 as the limit."""
+    sums = 2 * (signs @ sizes) - sizes.sum()
+    return int(np.count_nonzero(np.abs(sums) >= limit))
+
+
+def _random_signs(
+    rng: np.random.Generator, n_rows: int, n: int
+) -> Iterator[np.ndarray]:
+    """Random rows of n zeros and ones, in blocks that a cache can hold."""
+    size = max(1, SIGNS_PER_BLOCK // n)
+    n_bytes = -(-n // 8)
     for first in range(0, n_rows, size):
         rows = min(size, n_rows - first)
-        tossed = np.frombuffer(rng.bytes(rows * -(-n // 8)), dtype=np.uint8).reshape(
-            rows, -1
-        )
-        yield np.unpackbits(tossed, axis=1, count=n).astype(np.float64)
+        drawn = np.frombuffer(rng.bytes(rows * n_bytes), dtype=np.uint8)
+        bits = np.unpackbits(drawn.reshape(rows, n_bytes), axis=1, count=n)
+        yield bits.astype(np.float64)
 
 
 def _seeded(function: Any, seed: int) -> dict[str, Any]:
-    """The seed under the name that this version of SciPy gives it."""
+    """The seed as a keyword argument, whose name depends on the version of SciPy."""
     import inspect
 
     name = "rng" if "rng" in inspect.signature(function).parameters else "random_state"
@@ -422,5 +446,5 @@ def _seeded(function: Any, seed: int) -> dict[str, Any]:
 
 
 def _plain(value: float) -> float | None:
-    """JSON has no NaN."""
+    """A float for JSON, which has no NaN: None instead."""
     return None if value != value else float(value)

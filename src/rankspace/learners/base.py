@@ -16,8 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._engine.vectors import as_rows
 from ..evaluation.measures import Report, evaluate
 from ..metrics.local import Metric
-from ..relevance.relevance import Relevance
-from ..relevance.weights import list_of_row, query_weights
+from ..relevance.relevance import Relevance, list_of_row, query_weights
 from ..search.index import Index
 from ..search.ranking import Ranking
 

@@ -1,4 +1,4 @@
-"""Who is relevant to whom, and which queries are held out."""
+"""Relevance judgments, and splits of the queries for validation."""
 
 from .relevance import Relevance
 

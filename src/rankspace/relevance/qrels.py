@@ -1,4 +1,4 @@
-"""Judgments by name, out of files, mappings and dataframes."""
+"""Parsing of qrels: judgments by name from TREC or BEIR files, mappings and dataframes."""
 
 from __future__ import annotations
 
@@ -28,15 +28,11 @@ GRADE_COLUMNS = ("score", "grade", "relevance", "rel", "label")
 
 
 def judgments_of(qrels: Any) -> list[Judgment]:
-    """List (query name, item name, grade) of any form of qrels."""
+    """(query id, item id, grade) triples from qrels in any form."""
     if isinstance(qrels, str | os.PathLike):
         return read_qrels(qrels)
     if isinstance(qrels, Mapping):
-        return [
-            (str(q), str(i), float(g))
-            for q, row in qrels.items()
-            for i, g in _graded(row)
-        ]
+        return _mapping_judgments(qrels)
     if hasattr(qrels, "columns"):
         return _frame_judgments(qrels)
     raise TypeError(
@@ -46,10 +42,11 @@ def judgments_of(qrels: Any) -> list[Judgment]:
 
 
 def read_qrels(path: PathLike) -> list[Judgment]:
-    """Read a TREC qrels file or a BEIR one, plain or gzipped."""
+    """Read a qrels file in the format of TREC or BEIR, plain or gzipped."""
     judgments = []
     for number, line in read_lines(path):
-        fields = line.split("\t") if "\t" in line else line.split()
+        separator = "\t" if "\t" in line else None
+        fields = line.split(separator)
         if len(fields) not in (3, 4):
             raise malformed(
                 path, number, f"must have 3 or 4 columns: got {len(fields)}"
@@ -69,12 +66,17 @@ def read_qrels(path: PathLike) -> list[Judgment]:
     return judgments
 
 
-def _graded(row: Any) -> Any:
-    return row.items() if isinstance(row, Mapping) else ((item, 1.0) for item in row)
+def _mapping_judgments(qrels: Mapping[Any, Any]) -> list[Judgment]:
+    judgments = []
+    for query, row in qrels.items():
+        grades = row if isinstance(row, Mapping) else dict.fromkeys(row, 1.0)
+        for item, grade in grades.items():
+            judgments.append((str(query), str(item), float(grade)))
+    return judgments
 
 
 def _frame_judgments(frame: Any) -> list[Judgment]:
-    # A pyarrow table calls its names column_names and its data columns.
+    # In a pyarrow table, columns are the data, and column_names their names.
     names = list(getattr(frame, "column_names", frame.columns))
     columns = [
         np.asarray(frame[_column(names, accepted)]).tolist()
@@ -83,7 +85,7 @@ def _frame_judgments(frame: Any) -> list[Judgment]:
     for number, row in enumerate(zip(*columns, strict=True)):
         if any(value is None or value != value for value in row):
             raise ValueError(
-                f"a dataframe of qrels must not hold missing values: row {number} does."
+                f"a dataframe of qrels must not hold missing values: row {number} has one."
             )
     return [(str(q), str(i), float(g)) for q, i, g in zip(*columns, strict=True)]
 

@@ -1,9 +1,11 @@
-"""Who is relevant to whom."""
+"""Relevance judgments: which items are relevant to which queries, and how much."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, Literal
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -11,15 +13,24 @@ from .qrels import judgments_of
 from .rows import (
     Names,
     Rows,
-    rows_of_groups,
-    rows_of_labels,
-    rows_of_triples,
-    triples_of_lists,
+    check_ids,
+    check_query_rows,
+    check_weights,
+    gather_rows,
+    indptr_of,
+    row_numbers,
+    rows_from_groups,
+    rows_from_labels,
+    rows_from_triples,
+    triples_from_lists,
 )
-from .table import Background, JudgmentTable, Unjudged
+
+Unjudged = Literal["irrelevant", "ignore"]
+Background = Literal["irrelevant", "unjudged", "absent"]
 
 
-class Relevance(JudgmentTable):
+@dataclass(frozen=True, eq=False)
+class Relevance:
     """Judgments of items for queries: relevant with a grade, judged irrelevant, or unjudged.
 
     Build one with `from_labels`, `from_lists`, `from_qrels` or `from_groups`. A query points at a
@@ -63,34 +74,67 @@ class Relevance(JudgmentTable):
     (array([2, 0, 2, 2]), array([1, 3, 1, 1]))
     """
 
+    n_items: int
+    rows: np.ndarray
+    indptr: np.ndarray
+    items: np.ndarray
+    grades: np.ndarray
+    query_items: np.ndarray
+    background: Background
+    unjudged: Unjudged = "irrelevant"
+    min_relevant_grade: float = 1.0
+    weights: Any = None
+    query_ids: Any = None
+    item_ids: Any = None
+
+    def __post_init__(self) -> None:
+        if self.unjudged not in ("irrelevant", "ignore"):
+            raise ValueError(
+                f"unjudged must be 'irrelevant' or 'ignore': got {self.unjudged!r}."
+            )
+        if not self.min_relevant_grade > 0:
+            raise ValueError(
+                f"min_relevant_grade must be a grade above 0: got {self.min_relevant_grade!r}. "
+                "Grade 0 means judged irrelevant."
+            )
+        checked = {
+            "weights": check_weights(self.weights, self.n_queries),
+            "query_ids": check_ids(self.query_ids, self.n_queries, "query_ids"),
+            "item_ids": check_ids(self.item_ids, self.n_items, "item_ids"),
+            "grades": np.array(self.grades, dtype=np.float64),
+        }
+        for name in ("rows", "indptr", "items", "query_items"):
+            checked[name] = np.array(getattr(self, name), dtype=np.int64)
+        self._set(checked)
+
+    def _set(self, values: Mapping[str, Any]) -> None:
+        """Store fields, their arrays made read-only."""
+        for name, value in values.items():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+            object.__setattr__(self, name, value)
+
+    def _with(self, **changes: Any) -> Self:
+        """A copy with other fields, not checked again: a subset of valid rows is valid."""
+        copy = object.__new__(type(self))
+        copy._set({field.name: getattr(self, field.name) for field in fields(self)})
+        copy._set(changes)
+        return copy
+
+    # ------------------------------------------------------------------ constructors
+
     @classmethod
     def _build(
         cls,
         n_items: int,
         rows: Rows,
-        query_items: Any,
+        query_rows: Any,
         background: Background,
-        **options: Any,
+        *options: Any,
     ) -> Relevance:
-        """What constructors ask beyond the class: parts may lack weight or repeat a query."""
-        own = (
-            np.full(rows.rows.size, -1)
-            if query_items is None
-            else np.asarray(query_items)
-        )
-        if own.shape != rows.rows.shape or own.dtype.kind not in "iu":
-            raise ValueError(
-                f"query_rows must name a row of X for each of {rows.rows.size} queries: got "
-                f"{own.dtype} of shape {own.shape}."
-            )
-        if own.size and not -1 <= own.min() <= own.max() < n_items:
-            raise ValueError(
-                f"query_rows must lie from 0 to {n_items - 1}, or be -1 for no row: got "
-                f"{own.min()} to {own.max()}."
-            )
-        if np.bincount(own[own >= 0], minlength=1).max() > 1:
-            raise ValueError("query_rows must not name a row of X twice.")
-        relevance = cls(n_items, *rows, own, background, **options)
+        """Check what must hold of a whole relevance but not of its subsets, then construct."""
+        query_items = check_query_rows(query_rows, rows.rows.size, n_items)
+        relevance = cls(n_items, *rows, query_items, background, *options)
         if relevance.n_queries and not relevance.weights.any():
             raise ValueError("weights must not all be 0.")
         return relevance
@@ -130,19 +174,11 @@ class Relevance(JudgmentTable):
         >>> Relevance.from_labels([0, 0, 1], query_labels=[1]).relevant(0)
         array([2])
         """
-        rows = rows_of_labels(y, query_labels)
-        own = np.arange(rows.items.size) if query_labels is None else None
-        return cls._build(
-            rows.items.size,
-            rows,
-            own,
-            "irrelevant",
-            unjudged=unjudged,
-            min_relevant_grade=min_relevant_grade,
-            weights=weights,
-            query_ids=query_ids,
-            item_ids=item_ids,
-        )
+        rows = rows_from_labels(y, query_labels)
+        n_items = rows.items.size
+        query_rows = np.arange(n_items) if query_labels is None else None
+        options = (unjudged, min_relevant_grade, weights, query_ids, item_ids)
+        return cls._build(n_items, rows, query_rows, "irrelevant", *options)
 
     @classmethod
     def from_lists(
@@ -199,21 +235,12 @@ class Relevance(JudgmentTable):
             )
         if n_items is None:
             n_items = n_queries
-            query_rows = np.arange(n_queries) if query_rows is None else query_rows
-        rows = rows_of_triples(
-            *triples_of_lists(relevant, irrelevant), n_queries, n_items
-        )
-        return cls._build(
-            n_items,
-            rows,
-            query_rows,
-            "unjudged",
-            unjudged=unjudged,
-            min_relevant_grade=min_relevant_grade,
-            weights=weights,
-            query_ids=query_ids,
-            item_ids=item_ids,
-        )
+            if query_rows is None:
+                query_rows = np.arange(n_queries)
+        triples = triples_from_lists(relevant, irrelevant)
+        rows = rows_from_triples(*triples, n_queries, n_items)
+        options = (unjudged, min_relevant_grade, weights, query_ids, item_ids)
+        return cls._build(n_items, rows, query_rows, "unjudged", *options)
 
     @classmethod
     def from_qrels(
@@ -260,6 +287,8 @@ class Relevance(JudgmentTable):
         >>> relevance.n_relevant, relevance.n_irrelevant
         (array([1]), array([2]))
         """
+        if unknown not in ("error", "drop"):
+            raise ValueError(f"unknown must be 'error' or 'drop': got {unknown!r}.")
         judgments = judgments_of(qrels)
         if query_ids is None and isinstance(qrels, Mapping):
             query_ids = qrels.keys()
@@ -267,31 +296,20 @@ class Relevance(JudgmentTable):
         items = Names(item_ids, (item for _, item, _ in judgments), "item")
         if unknown == "drop":
             judgments = [
-                j for j in judgments if j[0] in queries.index and j[1] in items.index
+                judgment
+                for judgment in judgments
+                if judgment[0] in queries.index and judgment[1] in items.index
             ]
-        elif unknown != "error":
-            raise ValueError(f"unknown must be 'error' or 'drop': got {unknown!r}.")
-        rows = rows_of_triples(
-            np.array(
-                [queries.find(query) for query, _, _ in judgments], dtype=np.int64
-            ),
-            np.array([items.find(item) for _, item, _ in judgments], dtype=np.int64),
+        rows = rows_from_triples(
+            np.array([queries.find(q) for q, _, _ in judgments], dtype=np.int64),
+            np.array([items.find(i) for _, i, _ in judgments], dtype=np.int64),
             np.array([grade for _, _, grade in judgments], dtype=float),
             queries.array.size,
             items.array.size,
             (queries.array, items.array),
         )
-        return cls._build(
-            items.array.size,
-            rows,
-            query_rows,
-            "unjudged",
-            unjudged=unjudged,
-            min_relevant_grade=min_relevant_grade,
-            weights=weights,
-            query_ids=queries.array,
-            item_ids=items.array,
-        )
+        options = (unjudged, min_relevant_grade, weights, queries.array, items.array)
+        return cls._build(items.array.size, rows, query_rows, "unjudged", *options)
 
     @classmethod
     def from_groups(
@@ -330,15 +348,257 @@ class Relevance(JudgmentTable):
         >>> relevance.query_ids, relevance.n_relevant
         (array(['7', '9'], dtype='<U21'), array([1, 1]))
         """
-        rows, names = rows_of_groups(grades, qid)
-        return cls._build(
-            rows.items.size,
-            rows,
-            None,
-            "absent",
-            unjudged=unjudged,
-            min_relevant_grade=min_relevant_grade,
-            weights=weights,
-            query_ids=names,
-            item_ids=item_ids,
+        rows, names = rows_from_groups(grades, qid)
+        options = (unjudged, min_relevant_grade, weights, names, item_ids)
+        return cls._build(rows.items.size, rows, None, "absent", *options)
+
+    # ------------------------------------------------------------------ sizes
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries."""
+        return self.rows.size
+
+    @property
+    def shape(self) -> tuple[int]:
+        """``(n_items,)``, as scikit-learn expects of ``y``."""
+        return (self.n_items,)
+
+    def __len__(self) -> int:
+        return self.n_items
+
+    @property
+    def queries_are_rows(self) -> bool:
+        """Whether every query is a row of ``X``."""
+        return bool((self.query_items >= 0).all())
+
+    @property
+    def has_candidate_lists(self) -> bool:
+        """Whether each query ranks candidates of its own, not all of ``X``."""
+        return self.background == "absent"
+
+    @property
+    def unlisted_is_irrelevant(self) -> bool:
+        """Whether items outside a query's row count as irrelevant."""
+        return self.background == "irrelevant" or (
+            self.background == "unjudged" and self.unjudged == "irrelevant"
         )
+
+    @cached_property
+    def n_relevant(self) -> np.ndarray:
+        """Number of relevant items of each query, itself left out."""
+        return self._count(self.grades >= self.min_relevant_grade)
+
+    @cached_property
+    def n_positive(self) -> np.ndarray:
+        """Number of items of each query with a grade above 0, itself left out."""
+        return self._count(self.grades > 0)
+
+    @cached_property
+    def n_irrelevant(self) -> np.ndarray:
+        """Number of items of each query that count as irrelevant, itself left out."""
+        if self.unlisted_is_irrelevant:
+            return _frozen(self.n_items - (self.query_items >= 0) - self.n_relevant)
+        irrelevant = self.grades < self.min_relevant_grade
+        if self.unjudged == "irrelevant":
+            irrelevant |= np.isnan(self.grades)
+        return self._count(irrelevant)
+
+    @cached_property
+    def positive_grades(self) -> tuple[np.ndarray, np.ndarray]:
+        """Positive grades of each row of judgments in descending order: indptr and grades."""
+        positive = self.grades > 0
+        indptr = indptr_of(positive)[self.indptr]
+        grades = self.grades[positive]
+        if grades.size and (grades != grades[0]).any():
+            rows = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
+            grades = grades[np.lexsort((-grades, rows))]
+        return _frozen(indptr), _frozen(grades)
+
+    @property
+    def trainable(self) -> np.ndarray:
+        """Mask of the queries with something relevant and something irrelevant."""
+        return (self.n_relevant > 0) & (self.n_irrelevant > 0)
+
+    def _count(self, mask: np.ndarray) -> np.ndarray:
+        """Number of judgments of each query in the mask, its own item left out."""
+        n_before = indptr_of(mask)
+        counts = np.diff(n_before[self.indptr])[self.rows]
+        # The entry appended last is the one that -1, no own judgment, points at.
+        return _frozen(counts - np.append(mask, False)[self._own_judgments])
+
+    @cached_property
+    def _own_judgments(self) -> np.ndarray:
+        """The judgment that each query's row holds of the query itself, or -1."""
+        owners = np.repeat(np.arange(self.indptr.size - 1), np.diff(self.indptr))
+        # Rows and their items ascend, so these keys are sorted.
+        keys = owners * self.n_items + self.items
+        wanted = self.rows * self.n_items + self.query_items
+        at = np.searchsorted(keys, wanted)
+        exists = (self.query_items >= 0) & (at < keys.size)
+        exists[exists] = keys[at[exists]] == wanted[exists]
+        return np.where(exists, at, -1)
+
+    # ------------------------------------------------------------------ one query
+
+    def _row(self, query: int) -> tuple[np.ndarray, np.ndarray]:
+        row = self.rows[query]
+        entries = slice(self.indptr[row], self.indptr[row + 1])
+        return self.items[entries], self.grades[entries]
+
+    def judged(self, query: int) -> tuple[np.ndarray, np.ndarray]:
+        """Judged items of a query and their grades, itself left out."""
+        items, grades = self._row(query)
+        others = (items != self.query_items[query]) & ~np.isnan(grades)
+        return items[others], grades[others]
+
+    def relevant(self, query: int) -> np.ndarray:
+        """Relevant items of a query, ascending."""
+        items, grades = self.judged(query)
+        return items[grades >= self.min_relevant_grade]
+
+    def irrelevant(self, query: int) -> np.ndarray:
+        """Items that count as irrelevant for a query, ascending. Costs O(n_items)."""
+        items, grades = self._row(query)
+        unjudged = np.isnan(grades) & (self.unjudged == "irrelevant")
+        irrelevant = np.full(self.n_items, self.unlisted_is_irrelevant)
+        irrelevant[items] = (grades < self.min_relevant_grade) | unjudged
+        if self.query_items[query] >= 0:
+            irrelevant[self.query_items[query]] = False
+        return np.flatnonzero(irrelevant)
+
+    def judged_lists(self) -> Any:
+        """Grades of the judged items of each query, itself left out, as a sparse matrix."""
+        import scipy.sparse
+
+        listed = ~np.isnan(self.grades) | (self.unjudged == "irrelevant")
+        grades = np.nan_to_num(self.grades[listed], nan=0.0)
+        indptr = indptr_of(listed)[self.indptr]
+        shape = (indptr.size - 1, self.n_items)
+        table = scipy.sparse.csr_array((grades, self.items[listed], indptr), shape)
+        table = table[self.rows]
+        owner = np.repeat(np.arange(self.n_queries), np.diff(table.indptr))
+        others = table.indices != self.query_items[owner]
+        counts = np.bincount(owner[others], minlength=self.n_queries)
+        indptr = indptr_of(counts)
+        content = (table.data[others], table.indices[others], indptr)
+        return scipy.sparse.csr_array(content, table.shape)
+
+    # ------------------------------------------------------------------ subsets
+
+    def take_queries(self, queries: Any) -> Self:
+        """Keep some queries, in the given order; the items stay.
+
+        Parameters
+        ----------
+        queries : array-like of int or bool
+            Which queries.
+
+        Returns
+        -------
+        Relevance
+        """
+        picked = row_numbers(queries, self.n_queries)
+        used, rows = np.unique(self.rows[picked], return_inverse=True)
+        indptr, at = gather_rows(self.indptr[used], np.diff(self.indptr)[used])
+        return self._with(
+            rows=rows,
+            indptr=indptr,
+            items=self.items[at],
+            grades=self.grades[at],
+            query_items=self.query_items[picked],
+            weights=self.weights[picked],
+            query_ids=_take_ids(self.query_ids, picked),
+        )
+
+    def __getitem__(self, rows: Any) -> Self:
+        """Keep some rows of ``X``, for the splitters of scikit-learn.
+
+        Queries that are rows go with their row, candidate lists shrink to the rows kept.
+        """
+        if isinstance(rows, tuple) and len(rows) == 2 and rows[1] is Ellipsis:
+            rows = rows[0]
+        picked = row_numbers(rows, self.n_items)
+        if self.has_candidate_lists:
+            subset = self._take_items(picked)
+            return subset.take_queries(np.diff(subset.indptr)[subset.rows] > 0)
+        if not self.queries_are_rows:
+            raise ValueError(
+                "relevance with separate queries cannot be split by rows of X, because the "
+                "queries are not rows of X. Use rankspace.tune, which splits the queries, or "
+                "take_queries."
+            )
+        query_of = np.full(self.n_items, -1)
+        query_of[self.query_items] = np.arange(self.n_queries)
+        if np.sum(query_of >= 0) < self.n_queries:
+            raise ValueError(
+                "relevance that repeats a query cannot be split by rows of X."
+            )
+        queries = query_of[picked]
+        query_items = np.flatnonzero(queries >= 0)
+        subset = self.take_queries(queries[query_items])._take_items(picked)
+        return subset._with(query_items=query_items)
+
+    def _as_separate(self) -> Self:
+        """The same queries as if none of them were a row of ``X``."""
+        return self._with(query_items=np.full(self.n_queries, -1))
+
+    def _take_items(self, picked: np.ndarray) -> Self:
+        """Keep some items. The caller sets ``query_items``, which still has the old numbers."""
+        import scipy.sparse
+
+        shape = (self.indptr.size - 1, self.n_items)
+        table = scipy.sparse.csr_array((self.grades, self.items, self.indptr), shape)
+        table = table[:, picked]
+        table.sort_indices()
+        return self._with(
+            n_items=picked.size,
+            indptr=table.indptr.astype(np.int64),
+            items=table.indices.astype(np.int64),
+            grades=table.data,
+            item_ids=_take_ids(self.item_ids, picked),
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"Relevance({self.n_queries} queries, {self.n_items} items, "
+            f"{self.items.size} judgments, unjudged={self.unjudged!r})"
+        )
+
+
+def query_weights(sample_weight: Any, relevance: Relevance) -> np.ndarray:
+    """Query weights from scikit-learn's sample weights, which belong to rows of ``X``."""
+    weights = np.asarray(sample_weight, dtype=float)
+    if not (relevance.has_candidate_lists or relevance.queries_are_rows):
+        return weights
+    if weights.shape != (relevance.n_items,):
+        raise ValueError(
+            f"sample_weight must have one entry for each of {relevance.n_items} rows of X: got "
+            f"shape {weights.shape}."
+        )
+    if relevance.has_candidate_lists:
+        first_candidates = relevance.items[relevance.indptr[:-1]]
+        return weights[first_candidates[relevance.rows]]
+    return weights[relevance.query_items]
+
+
+def list_of_row(relevance: Relevance) -> np.ndarray:
+    """The query id of the candidate list that each row of ``X`` belongs to."""
+    ids = np.empty(relevance.n_items, dtype=relevance.query_ids.dtype)
+    lengths = np.diff(relevance.indptr)
+    ids[relevance.items] = relevance.query_ids[np.argsort(relevance.rows)].repeat(
+        lengths
+    )
+    return ids
+
+
+def _frozen(array: np.ndarray) -> np.ndarray:
+    array.flags.writeable = False
+    return array
+
+
+def _take_ids(ids: np.ndarray | None, picked: np.ndarray) -> np.ndarray | None:
+    """Ids of the picked entries; None if an entry was picked twice, as ids are unique."""
+    if ids is None or np.unique(picked).size < picked.size:
+        return None
+    return ids[picked]

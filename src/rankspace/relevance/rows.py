@@ -1,4 +1,4 @@
-"""Judgments as compressed rows: what stands behind the constructors of `Relevance`."""
+"""Compressed sparse rows of judgments, and the input checks of `Relevance`."""
 
 from __future__ import annotations
 
@@ -17,8 +17,21 @@ class Rows(NamedTuple):
     grades: np.ndarray
 
 
-def rows_of_labels(y: Any, query_labels: Any = None) -> Rows:
-    """One row a class, shared by all queries of the class."""
+def indptr_of(lengths: Any) -> np.ndarray:
+    """Offsets of compressed rows with these lengths: each start, and the end of the last."""
+    return np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
+
+
+def gather_rows(
+    starts: np.ndarray, lengths: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Offsets of some rows put one after another, and the old places of their entries."""
+    indptr = indptr_of(lengths)
+    return indptr, np.repeat(starts - indptr[:-1], lengths) + np.arange(indptr[-1])
+
+
+def rows_from_labels(y: Any, query_labels: Any = None) -> Rows:
+    """Judgments from class labels: one row per class, shared by the queries of the class."""
     labels = check_labels(y, "y")
     order = np.argsort(labels, kind="stable")
     in_order = labels[order]
@@ -27,7 +40,8 @@ def rows_of_labels(y: Any, query_labels: Any = None) -> Rows:
     rows = np.empty_like(order)
     rows[order] = np.repeat(np.arange(starts.size), np.diff(indptr))
     if query_labels is not None:
-        wanted, classes = check_labels(query_labels, "query_labels"), in_order[starts]
+        wanted = check_labels(query_labels, "query_labels")
+        classes = in_order[starts]
         check_same_kind(classes, wanted, "y and query_labels")
         rows = np.minimum(np.searchsorted(classes, wanted), classes.size - 1)
         # A class that no item has gets an empty row of its own.
@@ -37,9 +51,11 @@ def rows_of_labels(y: Any, query_labels: Any = None) -> Rows:
 
 
 def check_same_kind(a: np.ndarray, b: np.ndarray, names: str) -> None:
-    """Text and numbers are never equal, so comparing them is a mistake."""
+    """Raise if text labels are compared with numbers, which are never equal."""
     if (a.dtype.kind in "US") != (b.dtype.kind in "US"):
-        raise ValueError(f"{names} must be of one kind: got {a.dtype} and {b.dtype}.")
+        raise ValueError(
+            f"{names} must both be text or both be numbers: got {a.dtype} and {b.dtype}."
+        )
 
 
 def check_labels(y: Any, name: str) -> np.ndarray:
@@ -58,12 +74,14 @@ def check_labels(y: Any, name: str) -> np.ndarray:
             f"{name} must not hold missing labels: got {labels[at]} at row {at}. Leave such rows "
             "out, or name the judged ones with Relevance.from_lists."
         )
-    # Objects that are all numbers become numbers, anything else becomes text.
-    return np.array(labels.tolist()) if labels.dtype == object else labels
+    if labels.dtype == object:
+        # Objects that are all numbers become numbers, anything else becomes text.
+        return np.array(labels.tolist())
+    return labels
 
 
 def _missing(labels: np.ndarray) -> np.ndarray:
-    """Which labels are None, NaN, NaT or the NA of a dataframe, all unequal to themselves."""
+    """Mask of missing labels: None, NaN, NaT or the NA of a dataframe."""
     if labels.dtype.kind == "f":
         return np.isnan(labels)
     if labels.dtype.kind in "mM":
@@ -73,6 +91,7 @@ def _missing(labels: np.ndarray) -> np.ndarray:
 
     def missing(label: Any) -> bool:
         try:
+            # NaN and NaT are unequal to themselves; the NA of pandas has no truth value.
             return label is None or bool(label != label)
         except TypeError:
             return True
@@ -80,9 +99,10 @@ def _missing(labels: np.ndarray) -> np.ndarray:
     return np.array([missing(label) for label in labels])
 
 
-def rows_of_groups(grades: Any, qid: Any) -> tuple[Rows, np.ndarray]:
-    """One row a candidate list, in order of first appearance, and the names of the lists."""
-    grades, qid = np.asarray(grades, dtype=float), np.asarray(qid)
+def rows_from_groups(grades: Any, qid: Any) -> tuple[Rows, np.ndarray]:
+    """Judgments from candidate lists: one row per query id, and the distinct ids."""
+    grades = np.asarray(grades, dtype=float)
+    qid = np.asarray(qid)
     if grades.ndim != 1 or grades.shape != qid.shape:
         raise ValueError(
             f"grades and qid must have one entry for each row of X: got shapes {grades.shape} and "
@@ -94,12 +114,12 @@ def rows_of_groups(grades: Any, qid: Any) -> tuple[Rows, np.ndarray]:
         raise ValueError("grades must be finite, or NaN for unjudged: got infinity.")
     codes, names = number_by_appearance(qid)
     order = np.argsort(codes, kind="stable")
-    indptr = np.concatenate(([0], np.cumsum(np.bincount(codes))))
+    indptr = indptr_of(np.bincount(codes))
     return Rows(np.arange(names.size), indptr, order, grades[order]), names
 
 
 def number_by_appearance(values: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Number distinct values by first appearance; the numbers, and the values as text."""
+    """Number distinct values by first appearance; return the numbers and the values as text."""
     names, first, codes = np.unique(values, return_index=True, return_inverse=True)
     appearance = np.argsort(first)
     number = np.empty(names.size, dtype=np.int64)
@@ -107,7 +127,7 @@ def number_by_appearance(values: Any) -> tuple[np.ndarray, np.ndarray]:
     return number[codes], names[appearance].astype(str)
 
 
-def rows_of_triples(
+def rows_from_triples(
     queries: np.ndarray,
     items: np.ndarray,
     grades: np.ndarray,
@@ -115,54 +135,53 @@ def rows_of_triples(
     n_items: int,
     names: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> Rows:
-    """One row a query, from queries, items and grades in any order; errors speak in names."""
-    order = np.lexsort((items, queries))
-    queries, items, grades = queries[order], items[order], grades[order]
+    """Judgments from (query, item, grade) triples in any order: one row per query.
+
+    ``names``, of queries and of items, are what error messages call them by.
+    """
     if not np.isfinite(grades).all():
         raise ValueError("grades must be finite: got NaN or infinity.")
-    strange = (items < 0) | (items >= n_items)
-    if strange.any():
+    outside = (items < 0) | (items >= n_items)
+    if outside.any():
         raise ValueError(
-            f"items must be rows of X, from 0 to {n_items - 1}: got {items[strange][0]}. "
+            f"items must be rows of X, from 0 to {n_items - 1}: got {items[outside].min()}. "
             "Pass n_items=... when X has more rows than there are queries."
         )
-    again = (np.diff(queries) == 0) & (np.diff(items) == 0)
-    for at in np.flatnonzero(again & (np.diff(grades) != 0))[:1]:
-        query, item = (
-            (queries[at], items[at])
-            if names is None
-            else (names[0][queries[at]], names[1][items[at]])
-        )
+    order = np.lexsort((items, queries))
+    queries, items, grades = queries[order], items[order], grades[order]
+    first = np.ones(items.size, dtype=bool)
+    first[1:] = (np.diff(queries) != 0) | (np.diff(items) != 0)
+    conflicts = np.flatnonzero(~first[1:] & (np.diff(grades) != 0))
+    if conflicts.size:
+        at = conflicts[0]
+        query, item = queries[at], items[at]
+        if names is not None:
+            query, item = names[0][query], names[1][item]
         raise ValueError(
             f"a pair must have one grade: query {query} and item {item} have {grades[at]:g} and "
             f"{grades[at + 1]:g}."
         )
-    keep = np.ones(items.size, dtype=bool)
-    keep[1:] = ~again
-    indptr = np.concatenate(
-        ([0], np.cumsum(np.bincount(queries[keep], minlength=n_queries)))
-    )
-    return Rows(np.arange(n_queries), indptr, items[keep], grades[keep])
+    counts = np.bincount(queries[first], minlength=n_queries)
+    indptr = indptr_of(counts)
+    return Rows(np.arange(n_queries), indptr, items[first], grades[first])
 
 
-def triples_of_lists(
+def triples_from_lists(
     relevant: Sequence[Any], irrelevant: Sequence[Any] | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Queries, items and grades of lists of relevant and of irrelevant items."""
-    rows = [*relevant, *(irrelevant if irrelevant is not None else ())]
-    items = [_indices(row) for row in rows]
-    grades = [
-        np.fromiter(row.values(), dtype=float)
-        if isinstance(row, Mapping)
-        else np.full(indices.size, float(number < len(relevant)))
-        for number, (row, indices) in enumerate(zip(rows, items, strict=True))
-    ]
-    queries = np.arange(len(rows)) % max(len(relevant), 1)
-    return (
-        np.repeat(queries, [indices.size for indices in items]),
-        np.concatenate([np.zeros(0, dtype=np.int64), *items]),
-        np.concatenate([np.zeros(0), *grades]),
-    )
+    """(query, item, grade) triples from lists of relevant and of irrelevant items."""
+    # The empty array keeps concatenate from failing where there are no queries.
+    items, grades = [np.zeros(0, dtype=np.int64)], [np.zeros(0)]
+    for default_grade, lists in ((1.0, relevant), (0.0, irrelevant)):
+        for row in () if lists is None else lists:
+            items.append(_indices(row))
+            if isinstance(row, Mapping):
+                grades.append(np.fromiter(row.values(), dtype=float))
+            else:
+                grades.append(np.full(items[-1].size, default_grade))
+    sizes = [indices.size for indices in items[1:]]
+    queries = np.arange(len(sizes)) % max(len(relevant), 1)
+    return np.repeat(queries, sizes), np.concatenate(items), np.concatenate(grades)
 
 
 def _indices(row: Any) -> np.ndarray:
@@ -170,20 +189,19 @@ def _indices(row: Any) -> np.ndarray:
     indices = np.asarray(list(row))
     if indices.size and indices.dtype.kind not in "iu":
         raise ValueError(
-            f"lists must hold numbers of rows of X: got {indices.flat[0].item()!r}."
+            f"lists must hold row numbers of X: got {indices.flat[0].item()!r}."
         )
     return indices.astype(np.int64)
 
 
 class Names:
-    """Numbers for the names of queries or items."""
+    """Numbers for query ids or item ids: those given, else those the judgments mention."""
 
     def __init__(
         self, given: Iterable[Hashable] | None, seen: Iterable[Hashable], kind: str
     ) -> None:
-        names = [
-            str(name) for name in (dict.fromkeys(seen) if given is None else given)
-        ]
+        ids = dict.fromkeys(seen) if given is None else given
+        names = [str(name) for name in ids]
         self.index = {name: i for i, name in enumerate(names)}
         self.array = np.array(names, dtype=str)
         self.kind = kind
@@ -199,14 +217,14 @@ class Names:
 
 
 def row_numbers(rows: Any, n: int) -> np.ndarray:
-    """Turn a slice, a mask or an array of indices into row numbers."""
+    """Row numbers from a slice, a mask or an array of indices."""
     if isinstance(rows, slice):
         return np.arange(n)[rows]
     rows = np.asarray(rows)
     if rows.ndim != 1:
         raise TypeError(
-            f"rows must be a slice, a mask or a 1-d array of indices: got {rows!r}. Splitters that "
-            "look at single labels, as stratified ones do, take the labels in place of a Relevance."
+            f"rows must be a slice, a mask or a 1-d array of indices: got {rows!r}. Stratified "
+            "splitters need single labels: pass them the labels instead of a Relevance."
         )
     if rows.dtype == bool:
         if rows.size != n:
@@ -218,25 +236,27 @@ def row_numbers(rows: Any, n: int) -> np.ndarray:
 
 
 def check_ids(ids: Any, size: int, name: str) -> np.ndarray | None:
-    """Names as an array of distinct texts."""
+    """Ids as an array of unique strings, or None."""
     if ids is None:
         return None
     names = np.asarray(ids).astype(str)
     if names.shape != (size,):
         raise ValueError(f"{name} must have {size} entries: got shape {names.shape}.")
-    found, counts = np.unique(names, return_counts=True)
-    if found.size != size:
-        twice = found[counts > 1]
-        more = f", and {twice.size - 1} others" if twice.size > 1 else ""
+    distinct, counts = np.unique(names, return_counts=True)
+    if distinct.size != size:
+        repeated = distinct[counts > 1]
+        others = f", and {repeated.size - 1} others" if repeated.size > 1 else ""
         raise ValueError(
-            f"{name} must not repeat a name: got {str(twice[0])!r} again{more}."
+            f"{name} must not repeat a name: got {str(repeated[0])!r} again{others}."
         )
     return names
 
 
 def check_weights(weights: Any, n_queries: int) -> np.ndarray:
-    """Weights of queries, 1 each by default."""
-    weights = np.ones(n_queries) if weights is None else np.array(weights, dtype=float)
+    """Query weights as an array, 1 each by default."""
+    if weights is None:
+        return np.ones(n_queries)
+    weights = np.array(weights, dtype=float)
     if weights.shape != (n_queries,):
         raise ValueError(
             f"weights must have one entry for each of {n_queries} queries: got shape "
@@ -245,3 +265,23 @@ def check_weights(weights: Any, n_queries: int) -> np.ndarray:
     if not np.isfinite(weights).all() or (weights < 0).any():
         raise ValueError("weights must be finite and not negative.")
     return weights
+
+
+def check_query_rows(query_rows: Any, n_queries: int, n_items: int) -> np.ndarray:
+    """The row of ``X`` that each query is, -1 for separate queries."""
+    if query_rows is None:
+        return np.full(n_queries, -1)
+    rows = np.asarray(query_rows)
+    if rows.shape != (n_queries,) or rows.dtype.kind not in "iu":
+        raise ValueError(
+            f"query_rows must hold a row of X for each of {n_queries} queries: got "
+            f"{rows.dtype} of shape {rows.shape}."
+        )
+    if rows.size and not -1 <= rows.min() <= rows.max() < n_items:
+        raise ValueError(
+            f"query_rows must be between 0 and {n_items - 1}, or -1 for no row: got "
+            f"{rows.min()} to {rows.max()}."
+        )
+    if np.bincount(rows[rows >= 0], minlength=1).max() > 1:
+        raise ValueError("query_rows must not name a row of X twice.")
+    return rows

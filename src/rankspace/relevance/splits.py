@@ -1,33 +1,35 @@
-"""Queries held out of training, to judge what is learned from the others."""
+"""Train and held-out queries: one split for validation, or folds for cross-validation."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .relevance import Relevance
 
-FEWEST_QUERIES = 10  # that can tell a gain from chance
+FEWEST_QUERIES = 10  # fewer cannot show a significant improvement
+N_FOLDS = 5  # of cross-validation
+ENOUGH_HELD_OUT = 1000  # queries, after which no further fold is made
 
 
 class Split(NamedTuple):
-    """What is learned from, and the held-out queries that judge it over the same items.
+    """Training data, and held-out queries for evaluation over the same items.
 
-    Queries that are rows of ``X`` leave it when they are held out, so nothing is learned from them.
+    Held-out queries that are rows of ``X`` are removed from the items too, so that nothing is
+    learned from them.
     """
 
-    X: Any
-    relevance: Relevance
-    queries: Any
-    points: Any
-    judged: Relevance
-    rows: np.ndarray | None = None  # which items these are, if not all
+    X: Any  # training items
+    relevance: Relevance  # training judgments
+    queries: Any  # vectors of the training queries, None if they are rows of X
+    points: Any  # vectors of the held-out queries
+    judged: Relevance  # held-out judgments, over the training items
+    rows: np.ndarray | None = None  # numbers of the training items, None for all
 
 
 def check_fraction(fraction: float) -> None:
-    """Raise unless a part of the queries can be held out."""
+    """Raise unless the fraction of held-out queries is between 0 and 1."""
     if not 0 < fraction < 1:
         raise ValueError(
             f"validation_fraction must lie between 0 and 1: got {fraction}."
@@ -40,59 +42,55 @@ def split_queries(
     random: np.random.RandomState,
     most: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of the queries to learn from, and of those held out."""
+    """Random split into training and held-out queries, at most ``most`` of them held out."""
     check_fraction(fraction)
     order = random.permutation(n_queries)
     n_held_out = max(1, round(fraction * n_queries))
-    n_held_out = n_held_out if most is None else min(n_held_out, most)
+    if most is not None:
+        n_held_out = min(n_held_out, most)
     if n_held_out == n_queries:
         raise ValueError(f"holding out queries needs at least 2: got {n_queries}.")
     return np.sort(order[n_held_out:]), np.sort(order[:n_held_out])
 
 
 def fold_queries(
-    kept: np.ndarray, dev: Any, n_folds: int, seed: int
+    queries: np.ndarray, dev: Any, n_folds: int, seed: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Places of the queries to learn from and to judge by, for each fold."""
-    places = np.arange(kept.size)
+    """Cross-validation folds: positions of the training and the held-out queries of each.
+
+    With ``dev`` there is a single fold, which holds these queries out.
+    """
+    positions = np.arange(queries.size)
     if dev is not None:
-        held_out = np.isin(kept, np.asarray(dev, dtype=int))
-        if not FEWEST_QUERIES <= held_out.sum() <= kept.size - FEWEST_QUERIES:
+        held_out = np.isin(queries, np.asarray(dev, dtype=int))
+        if not FEWEST_QUERIES <= held_out.sum() <= queries.size - FEWEST_QUERIES:
             raise ValueError(
                 f"dev must name at least {FEWEST_QUERIES} queries with judgments and leave as many "
-                f"to learn from: it names {held_out.sum()} of {kept.size}."
+                f"for training: it names {held_out.sum()} of {queries.size}."
             )
-        return [(places[~held_out], places[held_out])]
-    if not 2 <= n_folds <= kept.size:
-        raise ValueError(f"n_folds must lie between 2 and {kept.size}: got {n_folds}.")
-    order = np.random.default_rng(seed).permutation(kept.size)
+        return [(positions[~held_out], positions[held_out])]
+    if not 2 <= n_folds <= queries.size:
+        raise ValueError(
+            f"n_folds must lie between 2 and {queries.size}: got {n_folds}."
+        )
+    order = np.random.default_rng(seed).permutation(queries.size)
     tests = [np.sort(order[start::n_folds]) for start in range(n_folds)]
-    return [(np.setdiff1d(places, test), test) for test in tests]
+    return [(np.setdiff1d(positions, test), test) for test in tests]
 
 
 def hold_out(
     X: Any, relevance: Relevance, queries: Any, train: np.ndarray, held_out: np.ndarray
 ) -> Split:
-    """Split items, judgments and queries by the numbers of the queries."""
+    """Split items, judgments and queries into training and held-out ones by query number."""
+    judged = relevance.take_queries(held_out)
     if queries is not None:
-        taught, judged = relevance.take_queries(train), relevance.take_queries(held_out)
+        taught = relevance.take_queries(train)
         return Split(X, taught, queries[train], queries[held_out], judged)
     no_query = np.setdiff1d(np.arange(relevance.n_items), relevance.query_items)
     rows = np.sort(np.concatenate((relevance.query_items[train], no_query)))
-    judged = _over_items(relevance.take_queries(held_out), rows)
-    return Split(
-        X[rows], relevance[rows], None, X[relevance.query_items[held_out]], judged, rows
-    )
-
-
-def _over_items(relevance: Relevance, rows: np.ndarray) -> Relevance:
-    """The same queries, as separate ones, over some of the items."""
-    separate = replace(relevance, query_items=np.full(relevance.n_queries, -1))
-    return separate._take_items(rows)
-
-
-N_FOLDS = 5  # of cross-validation
-ENOUGH_HELD_OUT = 1000  # queries, after which no further fold is made
+    points = X[relevance.query_items[held_out]]
+    judged = judged._as_separate()._take_items(rows)
+    return Split(X[rows], relevance[rows], None, points, judged, rows)
 
 
 def cross_validation_splits(

@@ -1,4 +1,4 @@
-"""Exact nearest items under a metric, and the ranking they make."""
+"""Nearest-neighbour search under a metric, and the rankings it returns."""
 
 from .index import Index
 from .ranking import Ranking

@@ -1,58 +1,64 @@
-"""Rankings of blocks of queries that are made when they are asked for, here or on a cluster."""
+"""Lazy search in blocks of queries, here or on a cluster."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from .._engine.parallel import Step, current_backend
+import numpy as np
+
+from .._engine.parallel import current_backend
 from .._engine.parallel.threads import thread_map
 from .ranking import Ranking
 
 
-class RankedBlocks(Iterator[Ranking]):
-    """Lists of the next queries, block after block.
+class QueryBlock(NamedTuple):
+    """Some of the queries of a search."""
+
+    queries: np.ndarray
+    query_items: np.ndarray  # the item that each query is, or -1
+    query_ids: np.ndarray | None
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries."""
+        return len(self.queries)
+
+
+class RankingBlocks(Iterator[Ranking]):
+    """Iterator over the rankings of blocks of queries, each searched when it is needed.
 
     Parameters
     ----------
     search : object
-        With ``map_block(block, state)``, which ranks for a block of queries.
-    blocks : sequence
-        Blocks of queries.
+        With ``map_block(block, state)``, which ranks items for one block.
+    blocks : sequence of QueryBlock
+        The queries.
     state : object
         What all blocks share.
     """
 
-    def __init__(self, search: Any, blocks: Sequence[Any], state: Any) -> None:
-        self.search, self.parts, self.state = search, blocks, state
-        self._begun: Iterator[Ranking] | None = None
-
-    def __next__(self) -> Ranking:
-        if self._begun is None:
-            self._begun = self._begin()
-        return next(self._begun)
-
-    def _begin(self) -> Iterator[Ranking]:
-        backend = current_backend()
-        if backend.remote:
-            return backend.map(self.search, self.parts, self.state)
-        return thread_map(
-            lambda part: self.search.map_block(part, self.state), self.parts
-        )
+    def __init__(self, search: Any, blocks: Sequence[QueryBlock], state: Any) -> None:
+        self.search = search
+        self.blocks = blocks
+        self.state = state
+        self._rankings: Iterator[Ranking] | None = None
 
     @property
-    def judged_there(self) -> bool:
-        """Whether lists had better be judged where they are made, for they are not made here."""
-        return current_backend().remote and self._begun is None
+    def started(self) -> bool:
+        """Whether a ranking was taken already."""
+        return self._rankings is not None
 
+    def __next__(self) -> Ranking:
+        if self._rankings is None:
+            self._rankings = self._start()
+        return next(self._rankings)
 
-class JudgedSearch(Step):
-    """Ranks for a block of queries and judges the lists; only their scores come back."""
+    def _start(self) -> Iterator[Ranking]:
+        backend = current_backend()
+        if backend.remote:
+            return backend.map(self.search, self.blocks, self.state)
+        return thread_map(self._rank, self.blocks)
 
-    def __init__(self, search: Any, judging: Any) -> None:
-        self.search, self.judging = search, judging
-
-    def map_block(self, block: tuple[int, Any], state: Any) -> tuple[Any, ...]:
-        """Numbers of the queries, their scores, and what is to be said of their lists."""
-        first, part = block
-        return self.judging.of_block(self.search.map_block(part, state), first)
+    def _rank(self, block: QueryBlock) -> Ranking:
+        return self.search.map_block(block, self.state)

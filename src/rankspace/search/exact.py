@@ -1,4 +1,4 @@
-"""Vectors to search among: products in blocks, bounds on their rounding, exact re-scoring."""
+"""Exact nearest-neighbour search: matrix products, a bound on their rounding, exact re-scoring."""
 
 from __future__ import annotations
 
@@ -6,12 +6,21 @@ from typing import Any
 
 import numpy as np
 
+from .._engine.optional import require
+from .._engine.parallel import Step
 from .._engine.parallel.transport import mapped_file
 from .._engine.vectors import as_rows
+from ..relevance.rows import indptr_of
+from .blocks import QueryBlock
+from .ranking import Ranking
 
-ITEM_BLOCK = (
-    1024  # with 256 queries, a block of products stays in the second-level cache
-)
+# With 256 queries, a block of products stays in the second-level cache.
+ITEM_BLOCK = 1024
+
+
+def over_fetched(k: int) -> int:
+    """Number of candidates to re-score exactly for the k nearest."""
+    return k + 10 + k // 8
 
 
 def as_vectors(X: Any, name: str) -> np.ndarray:
@@ -24,8 +33,8 @@ def as_vectors(X: Any, name: str) -> np.ndarray:
     return check_array(X, dtype=(np.float64, np.float32), order="C", input_name=name)
 
 
-class Space:
-    """Embedded items, by Euclidean distance or by minus the inner product.
+class ExactSearch(Step):
+    """Exact nearest-neighbour search, by Euclidean distance or by minus the inner product.
 
     Squared distances are ``|q|^2 + (|x|^2 - 2 q'x)``; the bracket orders the items, and only it is
     computed for all of them. Vectors far from the origin lose its digits, so it is computed from
@@ -33,21 +42,30 @@ class Space:
     """
 
     def __init__(
-        self, vectors: np.ndarray, *, inner_product: bool, backend: str
+        self,
+        vectors: np.ndarray,
+        *,
+        ids: np.ndarray | None = None,
+        inner_product: bool = False,
+        backend: str = "exact",
     ) -> None:
         self.vectors = vectors
+        self.ids = ids
         self.inner_product = inner_product
-        self.centre = (
-            np.zeros(vectors.shape[1]) if inner_product else centre_of(vectors)
-        )
-        streamed = self.centre.any() and mapped_file(vectors) is not None
-        self.operand: Any = (
-            _Shifted(vectors, self.centre) if streamed else self._centred(vectors)
-        )
+        if inner_product:
+            self.centre = np.zeros(vectors.shape[1])
+        else:
+            self.centre = centre_of(vectors)
+        self.centred: Any = vectors
+        if self.centre.any():
+            self.centred = CentredRows(vectors, self.centre)
+            # Vectors in a file stay there and are centred block by block.
+            if mapped_file(vectors) is None:
+                self.centred = self.centred[:]
         squares = np.empty(len(vectors), dtype=vectors.dtype)
-        for part in _slices(len(vectors)):
-            block = self.operand[part]
-            squares[part] = np.einsum("ij,ij->i", block, block)
+        for rows in _slices(len(vectors)):
+            block = self.centred[rows]
+            squares[rows] = np.einsum("ij,ij->i", block, block)
         self.norms = np.zeros_like(squares) if inner_product else squares
         self.longest = float(np.sqrt(squares.max(initial=0)))
         self._faiss: Any = self._build_faiss() if backend == "faiss" else None
@@ -57,15 +75,69 @@ class Space:
         return len(self.vectors)
 
     def __getstate__(self) -> dict[str, Any]:
-        # An index of FAISS is made anew where it is needed.
+        # A FAISS index is not sent to a worker but built there.
         return {**vars(self), "_faiss": self._faiss is not None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         self._faiss = self._build_faiss() if state["_faiss"] else None
 
-    def _centred(self, vectors: np.ndarray) -> np.ndarray:
-        return shifted(vectors, self.centre).astype(self.vectors.dtype, copy=False)
+    # ------------------------------------------------------------------ rankings
+
+    def map_block(self, block: QueryBlock, state: tuple[int | None, bool]) -> Ranking:
+        """Rank items for a block of queries; ``state`` is k and whether that is a short list."""
+        k, short = state
+        rank = self._rank_nearest if short else self._rank_all
+        items, keys = rank(block.queries, block.query_items, k)
+        return self.ranking(items, keys, block.query_ids)
+
+    def ranking(
+        self,
+        items: list[np.ndarray],
+        keys: list[np.ndarray],
+        query_ids: np.ndarray | None,
+    ) -> Ranking:
+        """A `Ranking` of sorted lists; squared distances become distances."""
+        distances = np.concatenate(keys)
+        if not self.inner_product:
+            distances = np.sqrt(distances)
+        indptr = indptr_of([row.size for row in items])
+        return Ranking(
+            indptr, np.concatenate(items), distances, self.n_items, query_ids, self.ids
+        )
+
+    def _rank_nearest(
+        self, queries: np.ndarray, query_items: np.ndarray, k: int | None
+    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Lists of the k nearest items; queries that rounding leaves uncertain sort all items."""
+        nearest, distances, certain = self.nearest(
+            queries, query_items, k or self.n_items
+        )
+        items = list(nearest)
+        keys = list(distances)
+        for q in np.flatnonzero(~certain):
+            one = slice(q, q + 1)
+            (items[q],), (keys[q],) = self._rank_all(queries[one], query_items[one], k)
+        return items, keys
+
+    def _rank_all(
+        self, queries: np.ndarray, query_items: np.ndarray, k: int | None
+    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Lists of all items, or of the first k."""
+        items = []
+        keys = []
+        for order, key, own in zip(*self.sort_all(queries), query_items, strict=True):
+            others = order != own
+            items.append(order[others][:k])
+            keys.append(key[others][:k])
+        return items, keys
+
+    # ------------------------------------------------------------------ nearest items
+
+    def _centre(self, queries: np.ndarray) -> np.ndarray:
+        return CentredRows(queries, self.centre)[:].astype(
+            self.vectors.dtype, copy=False
+        )
 
     def _rounding(self, queries: np.ndarray, dtype: Any) -> np.ndarray:
         """Bound on the error of a computed ``|x|^2 - 2 q'x`` for each query.
@@ -74,93 +146,90 @@ class Space:
         each rounding of the centred vectors, and the factor 2 for what the first order leaves out.
         """
         unit = np.finfo(dtype).eps / 2
-        lengths = np.sqrt(np.einsum("ij,ij->i", queries, queries, dtype=np.float64))
-        size = 2 * lengths * self.longest + (
-            0.0 if self.inner_product else self.longest**2
-        )
+        lengths = np.sqrt(_squared_norms(queries))
+        size = 2 * lengths * self.longest
+        if not self.inner_product:
+            size += self.longest**2
         return 2 * (queries.shape[1] + 4) * unit * size
 
     def nearest(
-        self, queries: np.ndarray, own: np.ndarray, k: int
+        self, queries: np.ndarray, query_items: np.ndarray, k: int
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The k nearest items of each query, their keys, and whether none can be missing."""
+        """The k nearest items of each query, their keys, and a certificate that none is missing."""
         from .._engine.kernels.topk import exact_distances
 
-        centred = self._centred(queries)
-        n_kept = min(k + 10 + k // 8, self.n_items)
+        centred = self._centre(queries)
         propose = self._propose if self._faiss is None else self._propose_faiss
-        items, bound = propose(centred, own, n_kept)
+        n_candidates = min(over_fetched(k), self.n_items)
+        items, bound = propose(centred, query_items, n_candidates)
         distances = np.empty(items.shape)
         exact_distances(queries, self.vectors, items, self.inner_product, distances)
         order = np.lexsort((items, distances))[:, :k]
         items = np.take_along_axis(items, order, axis=1)
         distances = np.take_along_axis(distances, order, axis=1)
-        error = self._rounding(centred, self.operand.dtype)
+        error = self._rounding(centred, self.centred.dtype)
         if not self.inner_product:
-            bound = bound + np.einsum("ij,ij->i", centred, centred, dtype=np.float64)
+            bound = bound + _squared_norms(centred)
         certain = distances[:, k - 1] < bound - error
         return items, distances, certain
 
     def _propose(
-        self, centred: np.ndarray, own: np.ndarray, n_kept: int
+        self, centred: np.ndarray, query_items: np.ndarray, n_candidates: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Items of the smallest approximate keys, and the largest of these keys."""
+        """Candidates: the items of the smallest approximate keys, and the largest of these keys."""
         from .._engine.kernels.topk import push_block
 
-        keys = np.full((len(centred), n_kept), np.inf, dtype=self.operand.dtype)
+        keys = np.full((len(centred), n_candidates), np.inf, dtype=self.centred.dtype)
         items = np.full(keys.shape, -1)
-        factors = centred * self.operand.dtype.type(-1 if self.inner_product else -2)
-        products = np.empty((len(centred), ITEM_BLOCK), dtype=self.operand.dtype)
+        factors = centred * self.centred.dtype.type(-1 if self.inner_product else -2)
+        products = np.empty((len(centred), ITEM_BLOCK), dtype=self.centred.dtype)
         for start in range(0, self.n_items, ITEM_BLOCK):
-            block = self.operand[start : start + ITEM_BLOCK]
+            rows = slice(start, start + ITEM_BLOCK)
+            block = self.centred[rows]
             out = products[:, : len(block)]
             np.matmul(factors, block.T, out=out)
-            push_block(
-                out, self.norms[start : start + ITEM_BLOCK], start, own, keys, items
-            )
+            push_block(out, self.norms[rows], start, query_items, keys, items)
         return items, keys[:, 0].astype(np.float64)
 
     def _build_faiss(self) -> Any:
-        try:
-            import faiss
-        except ImportError as error:
-            raise ImportError(
-                "backend='faiss' needs the package faiss-cpu: pip install 'rankspace[index]'."
-            ) from error
-        index = (faiss.IndexFlatIP if self.inner_product else faiss.IndexFlatL2)(
-            self.operand.shape[1]
-        )
-        index.add(np.ascontiguousarray(self.operand, dtype=np.float32))
+        faiss = require("faiss", extra="index")
+        kind = faiss.IndexFlatIP if self.inner_product else faiss.IndexFlatL2
+        index = kind(self.vectors.shape[1])
+        for rows in _slices(self.n_items):
+            index.add(np.ascontiguousarray(self.centred[rows], dtype=np.float32))
         return index
 
     def _propose_faiss(
-        self, centred: np.ndarray, own: np.ndarray, n_kept: int
+        self, centred: np.ndarray, query_items: np.ndarray, n_candidates: int
     ) -> tuple[np.ndarray, np.ndarray]:
         keys, items = self._faiss.search(
-            np.ascontiguousarray(centred, dtype=np.float32), n_kept
+            np.ascontiguousarray(centred, dtype=np.float32), n_candidates
         )
-        items[items == own[:, None]] = -1
-        bound = (-1 if self.inner_product else 1) * keys[:, -1].astype(np.float64)
-        if not self.inner_product:
-            bound -= np.einsum("ij,ij->i", centred, centred, dtype=np.float64)
+        items[items == query_items[:, None]] = -1
+        bound = keys[:, -1].astype(np.float64)
+        if self.inner_product:
+            bound = -bound
+        else:
+            bound -= _squared_norms(centred)
         # FAISS computes in single precision whatever the vectors have.
         return items, bound - self._rounding(centred, np.float32)
 
     def sort_all(self, queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """All items of each query by distance and index, with exact keys where it matters."""
+        """All items of each query by distance and index, with exact keys for near ties."""
         from .._engine.kernels.topk import settle_ties
 
         centred = np.subtract(queries, self.centre, dtype=np.float64)
         keys = np.empty((len(queries), self.n_items))
         for start in range(0, self.n_items, ITEM_BLOCK):
-            part = slice(start, start + ITEM_BLOCK)
-            block = np.subtract(self.vectors[part], self.centre, dtype=np.float64)
-            keys[:, part] = centred @ block.T
-            keys[:, part] *= -1 if self.inner_product else -2
-            if not self.inner_product:
-                keys[:, part] += np.einsum("ij,ij->i", block, block)
+            rows = slice(start, start + ITEM_BLOCK)
+            block = np.subtract(self.vectors[rows], self.centre, dtype=np.float64)
+            products = centred @ block.T
+            if self.inner_product:
+                keys[:, rows] = -products
+            else:
+                keys[:, rows] = _squared_norms(block) - 2 * products
         if not self.inner_product:
-            keys += np.einsum("ij,ij->i", centred, centred)[:, None]
+            keys += _squared_norms(centred)[:, None]
             np.maximum(keys, 0, out=keys)
         order = np.argsort(keys, axis=1)
         keys = np.take_along_axis(keys, order, axis=1)
@@ -175,39 +244,35 @@ class Space:
         return order, keys
 
 
-class _Shifted:
-    """Rows of a file from a centre, when they are asked for."""
+class CentredRows:
+    """Vectors minus a centre, rounded once; computed when they are sliced."""
 
     def __init__(self, vectors: np.ndarray, centre: np.ndarray) -> None:
-        self.vectors, self.centre = vectors, centre
-        self.dtype, self.shape = vectors.dtype, vectors.shape
+        self.vectors = vectors
+        self.centre = centre
+        self.dtype = vectors.dtype
 
-    def __getitem__(self, part: slice) -> np.ndarray:
-        return shifted(self.vectors[part], self.centre)
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return shifted(self.vectors, self.centre).astype(dtype or self.dtype)
-
-
-def shifted(vectors: np.ndarray, centre: np.ndarray) -> np.ndarray:
-    """Vectors from a centre, rounded once; the vectors themselves if it is the origin."""
-    if not centre.any():
-        return vectors
-    moved = np.empty_like(vectors)
-    for part in _slices(len(vectors)):
-        moved[part] = np.subtract(vectors[part], centre, dtype=np.float64)
-    return moved
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        block = self.vectors[rows]
+        if not self.centre.any():
+            return block
+        centred = np.empty_like(block)
+        # In small blocks: the differences in double precision would take twice the memory.
+        for part in _slices(len(block)):
+            centred[part] = np.subtract(block[part], self.centre, dtype=np.float64)
+        return centred
 
 
 def centre_of(vectors: np.ndarray) -> np.ndarray:
-    """A point amid the vectors, or the origin if that is no further off than their spread.
+    """The mean of the vectors, or the origin if that is not far outside their spread.
 
-    It is rounded to a power of two of about the spread, so that integers stay integers and their
-    ties stay ties.
+    The mean is rounded to a power of two of about the spread, so that integers stay integers and
+    their ties stay ties.
     """
-    total, squares = np.zeros(vectors.shape[1]), 0.0
-    for part in _slices(len(vectors)):
-        block = np.subtract(vectors[part], vectors[0], dtype=np.float64)
+    total = np.zeros(vectors.shape[1])
+    squares = 0.0
+    for rows in _slices(len(vectors)):
+        block = np.subtract(vectors[rows], vectors[0], dtype=np.float64)
         total += block.sum(axis=0)
         squares += np.einsum("ij,ij->", block, block)
     shift = total / len(vectors)
@@ -219,6 +284,11 @@ def centre_of(vectors: np.ndarray) -> np.ndarray:
         return mean
     grid = 2.0 ** np.floor(np.log2(spread / np.sqrt(vectors.shape[1])))
     return np.round(mean / grid) * grid
+
+
+def _squared_norms(vectors: np.ndarray) -> np.ndarray:
+    """Squared lengths, summed in double precision."""
+    return np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64)
 
 
 def _slices(n: int) -> list[slice]:

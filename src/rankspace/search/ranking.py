@@ -1,4 +1,4 @@
-"""Ordered lists of items, one for each query."""
+"""Rankings: ordered lists of items, one for each query."""
 
 from __future__ import annotations
 
@@ -8,15 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from ..relevance.rows import check_ids, number_by_appearance
+from ..relevance.rows import (
+    check_ids,
+    gather_rows,
+    indptr_of,
+    number_by_appearance,
+)
 
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """Items and distances of many queries, nearest first.
+    """Ranked items of many queries and their distances, nearest first.
 
     Smaller is nearer, also for similarities, whose distance is minus the similarity. Items at
-    equal distance stand in the order of their index.
+    equal distance are in the order of their index.
 
     Parameters
     ----------
@@ -48,39 +53,31 @@ class Ranking:
     item_ids: Any = None
 
     def __post_init__(self) -> None:
-        indptr = self.indptr
-        if (
-            indptr.size < 1
-            or indptr[0] != 0
-            or indptr[-1] != self.items.size
-            or (np.diff(indptr) < 0).any()
-        ):
+        indptr, items, distances = self.indptr, self.items, self.distances
+        bounds = indptr[[0, -1]].tolist() if indptr.size else []
+        if bounds != [0, items.size] or (np.diff(indptr) < 0).any():
+            shown = indptr.tolist() if indptr.size < 10 else indptr
             raise ValueError(
-                f"indptr must rise from 0 to the number of items, {self.items.size}: got "
-                f"{indptr.tolist() if indptr.size < 10 else indptr}."
+                f"indptr must rise from 0 to the number of items, {items.size}: got {shown}."
             )
-        object.__setattr__(
-            self, "query_ids", check_ids(self.query_ids, self.n_queries, "query_ids")
-        )
-        object.__setattr__(
-            self, "item_ids", check_ids(self.item_ids, self.n_items, "item_ids")
-        )
-        if self.items.shape != self.distances.shape or self.items.ndim != 1:
+        query_ids = check_ids(self.query_ids, self.n_queries, "query_ids")
+        item_ids = check_ids(self.item_ids, self.n_items, "item_ids")
+        object.__setattr__(self, "query_ids", query_ids)
+        object.__setattr__(self, "item_ids", item_ids)
+        if items.shape != distances.shape or items.ndim != 1:
             raise ValueError(
-                f"items and distances must be 1-d and of one length: got shapes "
-                f"{self.items.shape} and {self.distances.shape}."
+                f"items and distances must be 1-d and equally long: got shapes {items.shape} and "
+                f"{distances.shape}."
             )
-        if (
-            self.items.size
-            and not 0 <= self.items.min() <= self.items.max() < self.n_items
-        ):
+        if items.size and not 0 <= items.min() <= items.max() < self.n_items:
             raise ValueError(f"items must lie from 0 to {self.n_items - 1}.")
-        if np.isnan(self.distances).any():
+        if np.isnan(distances).any():
             raise ValueError("distances must not be NaN.")
-        step = self.distances[1:] < self.distances[:-1]
-        starts = self.indptr[(self.indptr > 0) & (self.indptr < self.items.size)]
-        step[starts - 1] = False
-        if step.any():
+        falls = distances[1:] < distances[:-1]
+        # A new list may start nearer than the last one ended.
+        starts = indptr[(indptr > 0) & (indptr < items.size)]
+        falls[starts - 1] = False
+        if falls.any():
             raise ValueError(
                 "distances must not decrease within a list: sort them first."
             )
@@ -110,7 +107,7 @@ class Ranking:
         order = np.argsort(table, axis=1, kind="stable")
         table = np.take_along_axis(table, order, axis=1)
         listed = table < np.inf
-        indptr = np.concatenate(([0], np.cumsum(listed.sum(axis=1))))
+        indptr = indptr_of(listed.sum(axis=1))
         n_items = order.shape[1]
         return cls(indptr, order[listed], table[listed], n_items, query_ids, item_ids)
 
@@ -121,7 +118,7 @@ class Ranking:
         Parameters
         ----------
         distances : array-like of shape (n_items,)
-            Distance of each row from its query; pass minus the scores of a model that scores.
+            Distance of each row from its query; for a model that gives scores, pass minus them.
         qid : array-like of shape (n_items,)
             The query of each row. Queries are numbered by first appearance.
         item_ids : array-like of str, optional
@@ -141,16 +138,16 @@ class Ranking:
         codes, names = number_by_appearance(qid)
         if values.shape != codes.shape or values.ndim != 1:
             raise ValueError(
-                f"distances and qid must be 1-d and of one length: got shapes {values.shape} and "
+                f"distances and qid must be 1-d and equally long: got shapes {values.shape} and "
                 f"{np.shape(qid)}."
             )
         order = np.lexsort((values, codes))
-        indptr = np.concatenate(([0], np.cumsum(np.bincount(codes))))
+        indptr = indptr_of(np.bincount(codes))
         return cls(indptr, order, values[order], values.size, names, item_ids)
 
     @classmethod
     def from_run(cls, run: Mapping[str, Mapping[str, float]]) -> Ranking:
-        """Rank by the scores of a run, as retrieval tools exchange them.
+        """Ranking from a TREC run: scores of items by query, as retrieval tools exchange them.
 
         Parameters
         ----------
@@ -182,31 +179,27 @@ class Ranking:
         query_ids: Any = None,
         item_ids: Any = None,
     ) -> Ranking:
-        """Join ready lists of (items, distances), one a query."""
-        indptr = np.concatenate(
-            ([0], np.cumsum([items.size for items, _ in lists], dtype=np.int64))
-        )
-        items = np.concatenate([np.zeros(0, np.int64), *(items for items, _ in lists)])
-        distances = np.concatenate(
-            [np.zeros(0), *(distances for _, distances in lists)]
-        )
+        """Ranking from sorted lists of (items, distances), one per query."""
+        # The empty list keeps concatenate from failing where there are no queries.
+        padded = [(np.zeros(0, np.int64), np.zeros(0)), *lists]
+        indptr = np.cumsum([items.size for items, _ in padded])
+        items = np.concatenate([items for items, _ in padded])
+        distances = np.concatenate([distances for _, distances in padded])
         return cls(indptr, items, distances, n_items, query_ids, item_ids)
 
     @classmethod
     def join(cls, blocks: Sequence[Ranking]) -> Ranking:
-        """Put blocks of queries over the same items one after another."""
+        """Concatenate blocks of queries over the same items."""
         lengths = np.concatenate([np.diff(block.indptr) for block in blocks])
         names = [block.query_ids for block in blocks if block.query_ids is not None]
         first = blocks[0]
-        if any(
-            b.n_items != first.n_items or not _same(b.item_ids, first.item_ids)
-            for b in blocks
-        ):
-            raise ValueError("blocks must rank the same items.")
+        for block in blocks:
+            if block.n_items != first.n_items or not _same_ids(block, first):
+                raise ValueError("blocks must rank the same items.")
         if names and len(names) < len(blocks):
-            raise ValueError("blocks must all have names of queries, or none.")
+            raise ValueError("either all blocks must have query_ids, or none.")
         return cls(
-            np.concatenate(([0], np.cumsum(lengths))),
+            indptr_of(lengths),
             np.concatenate([block.items for block in blocks]),
             np.concatenate([block.distances for block in blocks]),
             first.n_items,
@@ -225,8 +218,8 @@ class Ranking:
     def __getitem__(self, query: int) -> tuple[np.ndarray, np.ndarray]:
         """Items and distances of one query."""
         query = range(self.n_queries)[query]
-        part = slice(self.indptr[query], self.indptr[query + 1])
-        return self.items[part], self.distances[part]
+        entries = slice(self.indptr[query], self.indptr[query + 1])
+        return self.items[entries], self.distances[entries]
 
     def __iter__(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         return (self[query] for query in range(self.n_queries))
@@ -234,9 +227,9 @@ class Ranking:
     def ids(self, query: int) -> list[str]:
         """Names of the items listed for one query, or their numbers as text."""
         items, _ = self[query]
-        return [
-            str(i) for i in (items if self.item_ids is None else self.item_ids[items])
-        ]
+        if self.item_ids is not None:
+            items = self.item_ids[items]
+        return [str(item) for item in items]
 
     def query_id(self, query: int) -> str:
         """Name of a query, or its number as text."""
@@ -247,8 +240,7 @@ class Ranking:
         if k < 0:
             raise ValueError(f"k must not be negative: got {k}.")
         lengths = np.minimum(np.diff(self.indptr), k)
-        indptr = np.concatenate(([0], np.cumsum(lengths)))
-        at = np.repeat(self.indptr[:-1] - indptr[:-1], lengths) + np.arange(indptr[-1])
+        indptr, at = gather_rows(self.indptr[:-1], lengths)
         return Ranking(
             indptr,
             self.items[at],
@@ -259,17 +251,18 @@ class Ranking:
         )
 
     def to_run(self) -> dict[str, dict[str, float]]:
-        """Scores (minus the distances) by name: ``{query: {item: score}}``."""
-        return {
-            self.query_id(q): dict(
-                zip(self.ids(q), (-self[q][1]).tolist(), strict=True)
-            )
-            for q in range(self.n_queries)
-        }
+        """TREC run: scores (minus the distances) by name, ``{query: {item: score}}``."""
+        run = {}
+        for query, (_, distances) in enumerate(self):
+            scores = (-distances).tolist()
+            run[self.query_id(query)] = dict(zip(self.ids(query), scores, strict=True))
+        return run
 
     def __repr__(self) -> str:
         return f"Ranking({self.n_queries} queries, {self.items.size} entries, {self.n_items} items)"
 
 
-def _same(a: np.ndarray | None, b: np.ndarray | None) -> bool:
-    return a is b or (a is not None and b is not None and np.array_equal(a, b))
+def _same_ids(a: Ranking, b: Ranking) -> bool:
+    if a.item_ids is None or b.item_ids is None:
+        return a.item_ids is b.item_ids
+    return a.item_ids is b.item_ids or np.array_equal(a.item_ids, b.item_ids)

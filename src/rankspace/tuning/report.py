@@ -89,7 +89,7 @@ class TuneReport(_Table):
     def comparisons(self) -> dict[str, Comparison]:
         """Before against after: all held-out queries, and those with seen and with new items."""
         return {
-            name: compare(_part(self.before, mask), _part(self.after, mask))
+            name: compare(self.before.take(mask), self.after.take(mask))
             for name, mask in _groups(self.before, self.measure, self.seen).items()
         }
 
@@ -227,9 +227,3 @@ def _groups(before: Report, measure: str, seen: np.ndarray) -> dict[str, np.ndar
     counted = ~np.isnan(before.values[measure])
     groups = {"all": counted, "seen": counted & seen, "new": counted & ~seen}
     return {name: mask for name, mask in groups.items() if mask.any()}
-
-
-def _part(report: Report, mask: np.ndarray) -> Report:
-    values = {name: values[mask] for name, values in report.values.items()}
-    weights = None if report.weights is None else report.weights[mask]
-    return Report(values, report.smaller_is_better, None, weights)

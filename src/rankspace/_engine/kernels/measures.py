@@ -1,4 +1,4 @@
-"""Ranking measures of one list, from the positions of its relevant items.
+"""Ranking measures of one list (AUC, MAP, NDCG, ...) from the positions of its relevant items.
 
 Each takes ``(positions, gains, ideal, n_irrelevant, k)``:
 
@@ -15,7 +15,7 @@ from numba import njit
 
 @njit(cache=True, nogil=True)
 def auc(positions, gains, ideal, n_irrelevant, k):
-    """Share of (relevant, irrelevant) pairs in the right order; NaN if there are none."""
+    """AUC: share of (relevant, irrelevant) pairs in the right order; NaN if there are none."""
     if n_irrelevant == 0:
         return np.nan
     misordered = 0
@@ -26,7 +26,7 @@ def auc(positions, gains, ideal, n_irrelevant, k):
 
 @njit(cache=True, nogil=True)
 def ranking_error(positions, gains, ideal, n_irrelevant, k):
-    """Share of misordered pairs over the one half that a random order has."""
+    """Share of misordered pairs, divided by the share of a random order, one half."""
     return 2.0 * (1.0 - auc(positions, gains, ideal, n_irrelevant, k))
 
 
@@ -41,25 +41,25 @@ def hits(positions, k):
 
 @njit(cache=True, nogil=True)
 def precision(positions, gains, ideal, n_irrelevant, k):
-    """Relevant items among the first k, over k."""
+    """Precision at k: relevant items among the first k, over k."""
     return hits(positions, k) / k
 
 
 @njit(cache=True, nogil=True)
 def recall(positions, gains, ideal, n_irrelevant, k):
-    """Relevant items among the first k, over all relevant ones."""
+    """Recall at k: relevant items among the first k, over all relevant ones."""
     return hits(positions, k) / ideal.size
 
 
 @njit(cache=True, nogil=True)
 def knn(positions, gains, ideal, n_irrelevant, k):
-    """1 if more than half of the first k are relevant."""
+    """k-NN accuracy: 1 if more than half of the first k are relevant."""
     return 1.0 if 2 * hits(positions, k) > k else 0.0
 
 
 @njit(cache=True, nogil=True)
 def average_precision(positions, gains, ideal, n_irrelevant, k):
-    """Mean over all relevant items of the precision at their position."""
+    """Average precision: mean over all relevant items of the precision at their position."""
     total = 0.0
     for i in range(positions.size):
         total += (i + 1) / positions[i]
@@ -68,55 +68,59 @@ def average_precision(positions, gains, ideal, n_irrelevant, k):
 
 @njit(cache=True, nogil=True)
 def reciprocal_rank(positions, gains, ideal, n_irrelevant, k):
-    """1 over the position of the first relevant item, 0 if none is listed."""
+    """Reciprocal rank of the first relevant item, 0 if none is listed."""
     return 1.0 / positions[0] if positions.size else 0.0
 
 
 @njit(cache=True, nogil=True)
 def first_rank(positions, gains, ideal, n_irrelevant, k):
-    """Position of the first relevant item."""
+    """Rank of the first relevant item, NaN if none is listed."""
     return float(positions[0]) if positions.size else np.nan
 
 
 @njit(cache=True, nogil=True)
 def standard_discount(position):
-    """1 / log2(1 + position)."""
+    """The usual discount of NDCG: 1 / log2(1 + position)."""
     return 1.0 / np.log2(position + 1.0)
 
 
 @njit(cache=True, nogil=True)
 def mlr_discount(position):
-    """The discount of the MLR paper: 1, 1, then 1 / log2(position)."""
+    """The NDCG discount of the MLR paper: 1, 1, then 1 / log2(position)."""
     return 1.0 if position < 2 else 1.0 / np.log2(position)
 
 
 @njit(cache=True, nogil=True)
-def discounted(positions, gains, k, standard):
-    """Sum of discounted gains within the first k."""
+def discount(position, standard):
+    """Discount of a position, the usual one or the MLR paper's."""
+    if standard:
+        return standard_discount(position)
+    return mlr_discount(position)
+
+
+@njit(cache=True, nogil=True)
+def dcg(positions, gains, k, standard):
+    """Discounted cumulative gain (DCG) of the first k."""
     total = 0.0
     for i in range(hits(positions, k)):
-        position = positions[i]
-        total += gains[i] * (
-            standard_discount(position) if standard else mlr_discount(position)
-        )
+        total += gains[i] * discount(positions[i], standard)
     return total
 
 
 @njit(cache=True, nogil=True)
 def ndcg(positions, gains, ideal, n_irrelevant, k):
-    """Discounted gain of the first k over that of the best list."""
+    """Normalised DCG: DCG of the first k over that of the ideal list."""
     best = np.arange(1, ideal.size + 1)
-    return discounted(positions, gains, k, True) / discounted(best, ideal, k, True)
+    return dcg(positions, gains, k, True) / dcg(best, ideal, k, True)
 
 
 @njit(cache=True, nogil=True)
 def ndcg_mlr(positions, gains, ideal, n_irrelevant, k):
     """Binary NDCG with the discount of the MLR paper."""
     best = np.arange(1, ideal.size + 1)
-    return discounted(positions, gains, k, False) / discounted(best, ideal, k, False)
+    return dcg(positions, gains, k, False) / dcg(best, ideal, k, False)
 
 
-# Numba caches no function that takes another one, so kernels are called by their place in KERNELS.
 KERNELS = (
     auc,
     ranking_error,
@@ -130,26 +134,46 @@ KERNELS = (
     ndcg_mlr,
 )
 
+# Numba caches no function that takes another one, so a kernel is called by its code, which is its
+# place in KERNELS.
+(
+    AUC,
+    RANKING_ERROR,
+    PRECISION,
+    RECALL,
+    KNN,
+    AVERAGE_PRECISION,
+    RECIPROCAL_RANK,
+    FIRST_RANK,
+    NDCG,
+    NDCG_MLR,
+) = range(len(KERNELS))
+
+
+def code_of(kernel: str) -> int:
+    """The code of a kernel, by its name."""
+    return [function.py_func.__name__ for function in KERNELS].index(kernel)
+
 
 @njit(cache=True, nogil=True)
 def measure(code, positions, gains, ideal, n_irrelevant, k):
-    """Value of KERNELS[code]."""
-    if code == 0:
+    """Value of the measure with this code."""
+    if code == AUC:
         return auc(positions, gains, ideal, n_irrelevant, k)
-    if code == 1:
+    if code == RANKING_ERROR:
         return ranking_error(positions, gains, ideal, n_irrelevant, k)
-    if code == 2:
+    if code == PRECISION:
         return precision(positions, gains, ideal, n_irrelevant, k)
-    if code == 3:
+    if code == RECALL:
         return recall(positions, gains, ideal, n_irrelevant, k)
-    if code == 4:
+    if code == KNN:
         return knn(positions, gains, ideal, n_irrelevant, k)
-    if code == 5:
+    if code == AVERAGE_PRECISION:
         return average_precision(positions, gains, ideal, n_irrelevant, k)
-    if code == 6:
+    if code == RECIPROCAL_RANK:
         return reciprocal_rank(positions, gains, ideal, n_irrelevant, k)
-    if code == 7:
+    if code == FIRST_RANK:
         return first_rank(positions, gains, ideal, n_irrelevant, k)
-    if code == 8:
+    if code == NDCG:
         return ndcg(positions, gains, ideal, n_irrelevant, k)
     return ndcg_mlr(positions, gains, ideal, n_irrelevant, k)

@@ -1,24 +1,45 @@
-"""Expected measures of one list whose items at equal distance stand in random order.
+"""Expected measures of one list in which tied items, at equal distance, are in random order.
 
-Each takes ``(starts, sizes, counts, gains, ideal, n_irrelevant, k)``. An entry is a group of tied
-items that holds something relevant: ``starts`` items stand before it, ``sizes`` in it, ``counts``
-of them relevant, with ``gains`` of gain in all. The rest is as in `measures`. The formulas are
+Each takes ``(groups, ideal, n_irrelevant, k)``, the last three as in `measures`. The formulas are
 those of McSherry and Najork (2008).
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from .measures import mlr_discount, standard_discount
+from .measures import (
+    AUC,
+    AVERAGE_PRECISION,
+    FIRST_RANK,
+    KNN,
+    NDCG,
+    PRECISION,
+    RANKING_ERROR,
+    RECALL,
+    RECIPROCAL_RANK,
+    dcg,
+    discount,
+)
+
+
+class TieGroups(NamedTuple):
+    """Groups of tied items that hold something relevant, nearest first."""
+
+    starts: np.ndarray  # number of items before the group
+    sizes: np.ndarray
+    counts: np.ndarray  # number of its relevant items
+    gains: np.ndarray  # sum of their gains
 
 
 @njit(cache=True, nogil=True)
-def auc(starts, sizes, counts, gains, ideal, n_irrelevant, k):
-    """Tied pairs count one half."""
+def auc(groups, ideal, n_irrelevant, k):
+    """Expected AUC: tied pairs count one half."""
     if n_irrelevant == 0:
         return np.nan
+    starts, sizes, counts, _ = groups
     before = 0
     misordered = 0.0
     for g in range(starts.size):
@@ -29,50 +50,62 @@ def auc(starts, sizes, counts, gains, ideal, n_irrelevant, k):
 
 
 @njit(cache=True, nogil=True)
-def hits(starts, sizes, counts, k):
+def hits(groups, k):
     """Expected number of relevant items within the first k."""
+    starts, sizes, counts, _ = groups
     total = 0.0
     for g in range(starts.size):
-        inside = sizes[g] if k == 0 else min(max(k - starts[g], 0), sizes[g])
+        inside = sizes[g]
+        if k:
+            inside = min(max(k - starts[g], 0), sizes[g])
         total += counts[g] * inside / sizes[g]
     return total
 
 
 @njit(cache=True, nogil=True)
 def log_choose(n, k):
+    """Logarithm of the binomial coefficient."""
     return math.lgamma(n + 1.0) - math.lgamma(k + 1.0) - math.lgamma(n - k + 1.0)
 
 
 @njit(cache=True, nogil=True)
-def knn(starts, sizes, counts, gains, ideal, n_irrelevant, k):
-    """Probability that more than half of the first k are relevant."""
-    sure = 0
+def knn(groups, ideal, n_irrelevant, k):
+    """Expected k-NN accuracy: probability that more than half of the first k are relevant.
+
+    The group that the cut-off divides contributes a hypergeometric number of relevant items.
+    """
+    starts, sizes, counts, _ = groups
+    certain = 0
     for g in range(starts.size):
         if starts[g] + sizes[g] <= k:
-            sure += counts[g]
+            certain += counts[g]
             continue
         drawn = k - starts[g]
         if drawn <= 0:
             break
         tail = 0.0
         for x in range(max(0, drawn - sizes[g] + counts[g]), min(drawn, counts[g]) + 1):
-            if 2 * (sure + x) > k:
+            if 2 * (certain + x) > k:
                 tail += math.exp(
                     log_choose(counts[g], x)
                     + log_choose(sizes[g] - counts[g], drawn - x)
                     - log_choose(sizes[g], drawn)
                 )
         return tail
-    return 1.0 if 2 * sure > k else 0.0
+    return 1.0 if 2 * certain > k else 0.0
 
 
 @njit(cache=True, nogil=True)
-def average_precision(starts, sizes, counts, gains, ideal, n_irrelevant, k):
-    """A place j of a group is relevant with one probability, and so is each place before it."""
+def average_precision(groups, ideal, n_irrelevant, k):
+    """Expected average precision: all positions of a group are relevant with equal probability."""
+    starts, sizes, counts, _ = groups
     before = 0
     total = 0.0
     for g in range(starts.size):
-        others = (counts[g] - 1) / (sizes[g] - 1) if sizes[g] > 1 else 0.0
+        # Probability that another position of the group is relevant, given that one is.
+        others = 0.0
+        if sizes[g] > 1:
+            others = (counts[g] - 1) / (sizes[g] - 1)
         for j in range(sizes[g]):
             total += (
                 counts[g] / sizes[g] * (before + 1 + j * others) / (starts[g] + j + 1)
@@ -82,77 +115,60 @@ def average_precision(starts, sizes, counts, gains, ideal, n_irrelevant, k):
 
 
 @njit(cache=True, nogil=True)
-def reciprocal_rank(starts, sizes, counts, gains, ideal, n_irrelevant, k):
-    """Sum over the places of the first group of the chance that the first relevant one is there."""
-    if starts.size == 0:
+def reciprocal_rank(groups, ideal, n_irrelevant, k):
+    """Expected reciprocal rank: the first relevant item is in the first group."""
+    if groups.starts.size == 0:
         return 0.0
-    size, count = sizes[0], counts[0]
+    size, count = groups.sizes[0], groups.counts[0]
     none_yet = 1.0
     total = 0.0
     for j in range(size - count + 1):
         chance = none_yet * count / (size - j)
-        total += chance / (starts[0] + j + 1)
+        total += chance / (groups.starts[0] + j + 1)
         none_yet -= chance
     return total
 
 
 @njit(cache=True, nogil=True)
-def first_rank(starts, sizes, counts, gains, ideal, n_irrelevant, k):
-    if starts.size == 0:
+def first_rank(groups, ideal, n_irrelevant, k):
+    """Expected rank of the first relevant item, NaN if none is listed."""
+    if groups.starts.size == 0:
         return np.nan
-    return starts[0] + (sizes[0] + 1) / (counts[0] + 1)
+    return groups.starts[0] + (groups.sizes[0] + 1) / (groups.counts[0] + 1)
 
 
 @njit(cache=True, nogil=True)
-def discounted(starts, sizes, gains, k, standard):
-    """Each place of a group carries the mean gain of the group."""
+def ndcg(groups, ideal, n_irrelevant, k, standard):
+    """Expected NDCG: each position of a group has the mean gain of the group."""
     total = 0.0
-    for g in range(starts.size):
+    for g in range(groups.starts.size):
         discounts = 0.0
-        for j in range(sizes[g]):
-            position = starts[g] + j + 1
+        for j in range(groups.sizes[g]):
+            position = groups.starts[g] + j + 1
             if k and position > k:
                 break
-            discounts += (
-                standard_discount(position) if standard else mlr_discount(position)
-            )
-        total += gains[g] / sizes[g] * discounts
-    return total
+            discounts += discount(position, standard)
+        total += groups.gains[g] / groups.sizes[g] * discounts
+    return total / dcg(np.arange(1, ideal.size + 1), ideal, k, standard)
 
 
 @njit(cache=True, nogil=True)
-def best_discounted(ideal, k, standard):
-    total = 0.0
-    for i in range(ideal.size if k == 0 else min(k, ideal.size)):
-        total += (
-            ideal[i] * standard_discount(i + 1) if standard else mlr_discount(i + 1)
-        )
-    return total
-
-
-@njit(cache=True, nogil=True)
-def expected_measure(code, starts, sizes, counts, gains, ideal, n_irrelevant, k):
-    """Expected value of `measures.KERNELS[code]`."""
-    if code == 0:
-        return auc(starts, sizes, counts, gains, ideal, n_irrelevant, k)
-    if code == 1:
-        return 2.0 * (1.0 - auc(starts, sizes, counts, gains, ideal, n_irrelevant, k))
-    if code == 2:
-        return hits(starts, sizes, counts, k) / k
-    if code == 3:
-        return hits(starts, sizes, counts, k) / ideal.size
-    if code == 4:
-        return knn(starts, sizes, counts, gains, ideal, n_irrelevant, k)
-    if code == 5:
-        return average_precision(starts, sizes, counts, gains, ideal, n_irrelevant, k)
-    if code == 6:
-        return reciprocal_rank(starts, sizes, counts, gains, ideal, n_irrelevant, k)
-    if code == 7:
-        return first_rank(starts, sizes, counts, gains, ideal, n_irrelevant, k)
-    if code == 8:
-        return discounted(starts, sizes, gains, k, True) / best_discounted(
-            ideal, k, True
-        )
-    return discounted(starts, sizes, counts, k, False) / best_discounted(
-        ideal, k, False
-    )
+def expected_measure(code, groups, ideal, n_irrelevant, k):
+    """Expected value of the measure with this code in `measures`."""
+    if code == AUC:
+        return auc(groups, ideal, n_irrelevant, k)
+    if code == RANKING_ERROR:
+        return 2.0 * (1.0 - auc(groups, ideal, n_irrelevant, k))
+    if code == PRECISION:
+        return hits(groups, k) / k
+    if code == RECALL:
+        return hits(groups, k) / ideal.size
+    if code == KNN:
+        return knn(groups, ideal, n_irrelevant, k)
+    if code == AVERAGE_PRECISION:
+        return average_precision(groups, ideal, n_irrelevant, k)
+    if code == RECIPROCAL_RANK:
+        return reciprocal_rank(groups, ideal, n_irrelevant, k)
+    if code == FIRST_RANK:
+        return first_rank(groups, ideal, n_irrelevant, k)
+    return ndcg(groups, ideal, n_irrelevant, k, code == NDCG)

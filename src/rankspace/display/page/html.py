@@ -8,25 +8,13 @@ import re
 from collections.abc import Callable, Iterable
 from importlib.resources import files
 
+from ...evaluation.measures import MEASURES
+
 MAX_DESCRIPTION = 140  # characters of a text in a list
 
 # Control characters are not allowed in HTML, and UTF-8 has no lone surrogates.
 _FORBIDDEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-
-_MEASURES = {
-    "auc": ("AUC", "probability that a relevant item ranks above an irrelevant one"),
-    "first-rank": ("First rank", "rank of the first relevant item"),
-    "knn": ("k-NN", "share of queries with a relevant majority in the first {k}"),
-    "map": ("MAP", "mean average precision"),
-    "mrr": ("MRR", "reciprocal rank of the first relevant item"),
-    "ndcg": ("NDCG", "graded gain, discounted by rank"),
-    "ndcg-linear": ("NDCG linear", "graded gain, discounted by rank"),
-    "ndcg-mlr": ("NDCG of MLR", "binary gain, discounted by rank"),
-    "p": ("Precision", "share of relevant items in the first {k}"),
-    "r": ("Recall", "share of the relevant items found in the first {k}"),
-    "ranking-error": ("Ranking error", "misordered pairs; a random order has 1"),
-}
 
 
 def text(value: object) -> str:
@@ -85,14 +73,16 @@ def shorten(description: str) -> str:
 def measure_label(name: str) -> str:
     """The label of a measure: ``NDCG@10`` for ``ndcg@10``. Unknown names stay unchanged."""
     stem, at, cutoff = name.partition("@")
-    label, _ = _MEASURES.get(stem, (stem, ""))
+    label = MEASURES[stem].label if stem in MEASURES else stem
     return label + at + cutoff
 
 
 def measure_meaning(name: str) -> str:
     """A short definition of a measure; empty for unknown names."""
     stem, _, cutoff = name.partition("@")
-    _, meaning = _MEASURES.get(stem, ("", ""))
+    if stem not in MEASURES:
+        return ""
+    meaning = MEASURES[stem].meaning
     if cutoff and "ndcg" in stem:
         meaning += " in the first {k}"
     return meaning.replace("{k}", cutoff)

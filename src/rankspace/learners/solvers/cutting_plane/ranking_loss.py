@@ -82,12 +82,11 @@ class RankingLoss(Step):
         queries: np.ndarray,
         max_memory: int,
     ) -> None:
-        from ...._engine.kernels.measures import KERNELS
+        from ...._engine.kernels.measures import code_of
 
         spec, self.cut = parse_measure(measure)
-        names = [kernel.py_func.__name__ for kernel in KERNELS]
         self.X, self.Q, self.relevance = X, Q, relevance
-        self.code = names.index(spec.kernel)
+        self.code = code_of(spec.kernel)
         self.queries = queries
         self.max_memory = max_memory
         longest = int((relevance.n_relevant + relevance.n_irrelevant)[queries].max())

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ....evaluation.measures import gains_of
 from ....relevance.relevance import Relevance
 
 
@@ -46,7 +47,7 @@ class Lists(NamedTuple):
     @property
     def gains(self) -> np.ndarray:
         """``2^grade - 1`` of each document."""
-        return np.exp2(self.grades) - 1
+        return gains_of(self.grades)
 
     def take(self, lists: np.ndarray) -> Lists:
         """Some of the lists, in the given order."""

@@ -10,6 +10,7 @@ from scipy.spatial.distance import cdist
 
 from ...._engine.parallel import Step, current_backend
 from ...._engine.parallel.threads import single_threaded_blas
+from ....evaluation.measures import gains_of
 from .lists import Lists, even_runs, upper_counts
 from .mean import mean_factor
 from .scatter import Scatter
@@ -234,7 +235,7 @@ def best_anchor(mapped: np.ndarray, grades: np.ndarray, k: int) -> int:
     order = np.argsort(distances, axis=1, kind="stable")[:, : min(k, len(mapped) - 1)]
     discounts = 1 / np.log2(np.arange(2, order.shape[1] + 2))
     # All candidates have the same grade, so the ideal of the others is the same.
-    return int(np.argmax((np.exp2(grades[order]) - 1) @ discounts))
+    return int(np.argmax(gains_of(grades[order]) @ discounts))
 
 
 def unit_of(differences: np.ndarray, largest: bool) -> float:

@@ -14,6 +14,7 @@ import scipy.sparse
 from scipy.special import xlogy
 
 from ...._engine.parallel.threads import n_threads, thread_map
+from ....evaluation.measures import gains_of
 from ....relevance.relevance import Relevance
 from .lbfgs import Minimum, minimize_lbfgs
 
@@ -22,7 +23,7 @@ RELEVANT, IRRELEVANT, LEFT_OUT = 2, 1, 0
 BLOCK = 256
 ITEM_BLOCK = 512
 GAINS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "exponential": lambda grades: np.exp2(grades) - 1,
+    "exponential": gains_of,
     "linear": lambda grades: grades,
     "binary": np.ones_like,
 }
