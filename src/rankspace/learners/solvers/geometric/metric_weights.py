@@ -81,11 +81,11 @@ class PairLogistic:
         """The loss of weights, and its gradient."""
         # Products of one precision are much faster than mixed ones.
         cast = w.astype(self.columns.dtype)
-        for_each(
-            lambda number: self._store_run(number, cast),
-            range(len(self.runs)),
-            flops=self.flops,
-        )
+
+        def work(number: int) -> None:
+            self._store_run(number, cast)
+
+        for_each(work, range(len(self.runs)), flops=self.flops)
         value = self.losses.sum() + self.weight_reg / 2 * (w @ w)
         return float(value), self.slopes.sum(axis=0) + self.weight_reg * w
 
