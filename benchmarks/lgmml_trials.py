@@ -40,7 +40,7 @@ from rankspace.metrics.feature_scaling import FeatureScaling
 
 WEIGHT_REG = 0.2
 K = 10
-RECIPE = LocalOptions(0.5, 0.01, 0.5, 4, K, False, 64)
+OPTIONS = LocalOptions(0.5, 0.01, 0.5, 4, K, False, 64)
 
 
 class Problem(NamedTuple):
@@ -126,7 +126,7 @@ class Shared(NamedTuple):
     @classmethod
     def of(cls, problem: Problem) -> Shared:
         pool = pooled_scatter(problem.Z, problem.lists)
-        directions = shared_directions(pool, RECIPE)
+        directions = shared_directions(pool, OPTIONS)
         if directions is None:
             directions = np.eye(problem.Z.shape[1])
         projected = Scatter(*[directions @ part @ directions.T for part in pool])
@@ -153,7 +153,7 @@ def clustered(fold: Fold, problem: Problem) -> Local:
         members = high[cluster == c]
         near = shared.points[members]
         far = shared.points[low[np.isin(owner[low], owner[members])]]
-        factor = local_factor(set_scatter(near, far), shared.pool, RECIPE)
+        factor = local_factor(set_scatter(near, far), shared.pool, OPTIONS)
         unit = unit_of(
             (np.concatenate([near, far]) - near.mean(axis=0)) @ factor.T, False
         )
@@ -247,7 +247,7 @@ def boosted(fold: Fold, problem: Problem, rounds: int = 50, rate: float = 0.3) -
         near = order[residuals[order] > 0]
         far = order[residuals[order] < 0]
         factor = local_factor(
-            set_scatter(points[near], points[far]), shared.pool, RECIPE
+            set_scatter(points[near], points[far]), shared.pool, OPTIONS
         )
         factor = factor / unit_of(around[order] @ factor.T, False)
         column = -np.expm1(-0.5 * np.sum((around @ factor.T) ** 2, axis=1))

@@ -9,6 +9,8 @@ import numpy as np
 from .relevance import Relevance
 
 FEWEST_QUERIES = 10  # fewer cannot show a significant improvement
+N_FOLDS = 5  # of cross-validation
+ENOUGH_HELD_OUT = 1000  # queries, after which no further fold is made
 
 
 class Split(NamedTuple):
@@ -89,10 +91,6 @@ def hold_out(
     points = X[relevance.query_items[held_out]]
     judged = judged._as_separate()._take_items(rows)
     return Split(X[rows], relevance[rows], None, points, judged, rows)
-
-
-N_FOLDS = 5  # of cross-validation
-ENOUGH_HELD_OUT = 1000  # queries, after which no further fold is made
 
 
 def cross_validation_splits(
