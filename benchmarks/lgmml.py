@@ -23,14 +23,9 @@ import numpy as np
 from _kept import Kept
 from _table import publish
 
+from experiments.data import fetch_lightgbm_example, fetch_mslr_sample
 from rankspace import LGMML, Ranking, Relevance, evaluate
-from rankspace.datasets import (
-    Dataset,
-    fetch_lightgbm_example,
-    fetch_mq2008,
-    fetch_mslr_sample,
-    fetch_ohsumed,
-)
+from rankspace.datasets import Dataset, fetch_mq2008, fetch_ohsumed
 
 SEEDS, MEASURES = range(5), ("ndcg@1", "ndcg@5", "ndcg@10")
 FOLDS = {"MSLR sample": 4}  # of 5; the fifth was left out for time

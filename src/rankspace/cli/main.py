@@ -14,7 +14,7 @@ from .._engine.tables import as_text
 from .cluster import add_cluster, on_cluster
 from .export import add_export
 from .fit import add_fit, add_transform
-from .options import add_verb, as_json, change, check_output
+from .options import add_verb, as_json, check_output
 from .progress import Progress
 from .tune import add_tune
 
@@ -87,7 +87,6 @@ def build_parser() -> argparse.ArgumentParser:
     add_transform(verbs)
     add_export(verbs)
     _add_datasets(verbs)
-    _add_reproduce(verbs)
     return parser
 
 
@@ -366,56 +365,6 @@ def datasets(options: argparse.Namespace) -> str:
         for row in rows
     ]
     return as_text(["name", "kind", "size", "here", "from"], table)
-
-
-def _add_reproduce(verbs: Any) -> None:
-    parser = add_verb(
-        verbs,
-        reproduce,
-        "rerun a table or figure of the papers",
-        "Rerun a published table or figure and write tables and pictures beside the published "
-        "numbers. A run that was stopped goes on where it was. Without a name, list the recipes.",
-        "rankspace reproduce mlr-figure-1",
-    )
-    parser.add_argument(
-        "recipe", nargs="?", metavar="NAME", help="a recipe, or a .toml file"
-    )
-    parser.add_argument("--folder", default="experiments", help="where to write")
-    parser.add_argument(
-        "--jobs", type=int, help="processes; one for each core by default"
-    )
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="OPTION=VALUE",
-        help="change a number of the recipe, such as n_splits=5",
-    )
-
-
-def reproduce(options: argparse.Namespace) -> str:
-    """Rerun a table or figure of the papers."""
-    from ..experiments import list_recipes, load_recipe
-    from ..experiments import reproduce as run
-
-    if options.recipe is None:
-        recipes = [load_recipe(name) for name in list_recipes()]
-        if options.json:
-            return as_json(
-                [{"name": r.name, "title": r.title, "cost": r.cost} for r in recipes]
-            )
-        return as_text(
-            ["name", "shows", "takes"], [(r.name, r.title, r.cost) for r in recipes]
-        )
-    recipe = load_recipe(options.recipe).with_options(dict(map(change, options.set)))
-    with Progress(f"rankspace reproduce {recipe.name}") as progress:
-        progress.say(f"running, which takes {recipe.cost}")
-        outcome = run(
-            recipe, options.folder, n_jobs=options.jobs, progress=progress.show
-        )
-    if options.json:
-        return as_json(outcome.to_dict())
-    return f"{outcome}\n\nwritten to {Path(options.folder) / recipe.name}"
 
 
 # ---------------------------------------------------------------------- answers

@@ -40,12 +40,12 @@ class Dataset:
 
     Examples
     --------
-    >>> from rankspace.datasets import make_mlr_toy
-    >>> dataset = make_mlr_toy(60, random_state=0)
+    >>> from rankspace.datasets import load_wine
+    >>> dataset = load_wine()
     >>> dataset
-    Dataset('mlr-toy', 60 items x 2 features, 60 queries)
+    Dataset('wine', 178 items x 13 features, 178 queries)
     >>> dataset.part(range(20))
-    Dataset('mlr-toy', 20 items x 2 features, 20 queries)
+    Dataset('wine', 20 items x 13 features, 20 queries)
     """
 
     name: str
