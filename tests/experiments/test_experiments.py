@@ -1,6 +1,7 @@
 """Recipes: each one runs in small, selects models on validation data only, and can resume."""
 
 import json
+import tomllib
 from dataclasses import replace
 
 import numpy as np
@@ -21,6 +22,7 @@ from experiments.protocols.retrieval import split_rows
 from experiments.protocols.toy import vertical_share
 from experiments.protocols.warp_loss import expected as expected_loss
 from experiments.protocols.warp_loss import rank_loss, truncated
+from experiments.recipe import FOLDER
 from rankspace import Index, LinearMetric, Relevance, evaluate, knn_error
 from rankspace.datasets import Dataset, load_wine
 from rankspace.learners.solvers.warp.sampling import rank_weights
@@ -291,6 +293,25 @@ def test_recipes_that_cannot_run(tmp_path):
         reproduce(Recipe(**head, protocol="nope"), tmp_path)
     with pytest.raises(ValueError, match="recipe mine lacks 'n_samples'"):
         reproduce(Recipe(**head, protocol="toy"), tmp_path)
+
+
+@pytest.mark.parametrize("name", list_recipes())
+def test_the_fields_of_recipes_are_documented(name):
+    """Fields of the head, of methods, data sets and views; options belong to their protocol."""
+    page = (FOLDER / "README.md").read_text()
+    content = tomllib.loads((FOLDER / f"{name}.toml").read_text())
+    for key in ("methods", "datasets", "problems", "views"):
+        for entry in content.pop(key, []):
+            assert [field for field in entry if f"`{field}`" not in page] == []
+    tables = {"options", "paper_values", "published"}
+    assert all(f"`[{key}]`" in page for key in tables)
+    assert [key for key in set(content) - tables if f"`{key}`" not in page] == []
+
+
+def test_the_folder_stays_small():
+    files = [path for path in FOLDER.parent.rglob("*") if path.is_file()]
+    files = [path for path in files if not {"jobs", "__pycache__"} & {*path.parts}]
+    assert sum(path.stat().st_size for path in files) < 1e6
 
 
 def test_unknown_names():
