@@ -141,7 +141,7 @@ def test_embeddings_of_one_side(folder):
             r"one row for each of 4 lines of the texts: got shape \(3, 4\)",
         ),
         ({"corpus": (3,)}, r"must hold a matrix, a row a vector: got shape \(3,\)"),
-        ({"queries": (4, 5)}, "as many columns: got 4 and 5"),
+        ({"queries": (4, 5)}, "same number of columns: got 4 and 5"),
     ],
 )
 def test_bad_embeddings(folder, shapes, what):

@@ -1,4 +1,4 @@
-"""Synthetic sets whose answer is known."""
+"""Synthetic data with a known hidden metric."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ import numpy as np
 
 from ..relevance.relevance import Relevance
 from ._dataset import Dataset
+
+MAX_MATCHES = 4
+MAX_OTHERS = 12
+MAX_SHOWN = MAX_MATCHES + MAX_OTHERS
 
 
 def make_matching(
@@ -21,7 +25,7 @@ def make_matching(
     hidden_map: Any = None,
     random_state: Any = None,
 ) -> Dataset:
-    """Users with a few successful and unsuccessful matches each, shaped like a dating service.
+    """Synthetic matching service: users with a few successful and unsuccessful matches each.
 
     Each user was shown 7 to 16 others. Of these, 2 to 4 were matches: the nearest under a hidden
     linear metric, up to noise. The 5 to 12 others were not, and all pairs that never met are
@@ -39,10 +43,10 @@ def make_matching(
         Standard deviation of what is added to the hidden squared distances, in units of their
         own standard deviation.
     n_queries : int, optional
-        How many users, drawn at random, are queries; the others are only met. All by default.
+        How many users, drawn at random, are queries; the others are items only. All by default.
     hidden_map : array-like of shape (n_features, n_hidden), optional
-        The map under which users match; drawn at random by default. Two sets with one map are two
-        intervals of one service.
+        The map under which users match; drawn at random by default. Two data sets with the same
+        map are two intervals of one service.
     random_state : int, Generator or None
         Seed.
 
@@ -62,7 +66,7 @@ def make_matching(
     >>> int(dataset.relevance.n_relevant.min()), int(dataset.relevance.n_irrelevant.min())
     (2, 5)
     """
-    _check_count("n_users", n_users, 2 * MOST_SHOWN)
+    _check_count("n_users", n_users, 2 * MAX_SHOWN)
     _check_count("n_features", n_features, 1)
     _check_count("n_hidden", n_hidden, 1)
     rng = np.random.default_rng(random_state)
@@ -74,7 +78,7 @@ def make_matching(
     if n_queries is not None:
         _check_count("n_queries", n_queries, 1)
         queries = np.sort(rng.permutation(n_users)[:n_queries])
-    shown = _draw_others(queries, n_users, MOST_SHOWN, rng)
+    shown = _draw_others(queries, n_users, MAX_SHOWN, rng)
     gaps = np.stack(
         [((hidden[queries] - hidden[row]) ** 2).sum(axis=1) for row in shown.T], axis=1
     )
@@ -89,16 +93,12 @@ def make_matching(
 
 
 def _check_map(hidden_map: Any, n_features: int) -> np.ndarray:
-    found = np.asarray(hidden_map, dtype=float)
-    if found.ndim != 2 or len(found) != n_features:
+    array = np.asarray(hidden_map, dtype=float)
+    if array.ndim != 2 or len(array) != n_features:
         raise ValueError(
-            f"hidden_map must have {n_features} rows: got shape {found.shape}."
+            f"hidden_map must have {n_features} rows: got shape {array.shape}."
         )
-    return found
-
-
-MOST_MATCHES, MOST_OTHERS = 4, 12
-MOST_SHOWN = MOST_MATCHES + MOST_OTHERS
+    return array
 
 
 def _draw_others(
@@ -106,12 +106,12 @@ def _draw_others(
 ) -> np.ndarray:
     """Draw k distinct others of n for some users; rows with a repeat are drawn again."""
     drawn = np.empty((users.size, k), dtype=np.int64)
-    open_rows = np.arange(users.size)
-    while open_rows.size:
-        numbers = rng.integers(0, n - 1, (open_rows.size, k))
-        drawn[open_rows] = numbers + (numbers >= users[open_rows][:, None])
+    pending = np.arange(users.size)
+    while pending.size:
+        numbers = rng.integers(0, n - 1, (pending.size, k))
+        drawn[pending] = numbers + (numbers >= users[pending][:, None])
         repeats = (np.diff(np.sort(numbers, axis=1), axis=1) == 0).any(axis=1)
-        open_rows = open_rows[repeats]
+        pending = pending[repeats]
     return drawn
 
 
@@ -120,15 +120,16 @@ def _match_relevance(
 ) -> Relevance:
     """Judge the first 2 to 4 columns of each row matches, and the last 5 to 12 not."""
     n = shown.shape[0]
-    n_matches = rng.integers(2, MOST_MATCHES + 1, (n, 1))
-    n_others = rng.integers(5, MOST_OTHERS + 1, (n, 1))
-    column = np.arange(MOST_SHOWN)
-    met = (column < n_matches) | (column >= MOST_SHOWN - n_others)
+    n_matches = rng.integers(2, MAX_MATCHES + 1, (n, 1))
+    n_others = rng.integers(5, MAX_OTHERS + 1, (n, 1))
+    column = np.arange(MAX_SHOWN)
+    met = (column < n_matches) | (column >= MAX_SHOWN - n_others)
     order = np.argsort(np.where(met, shown, n_users), axis=1, kind="stable")
     matched = np.take_along_axis(
         np.broadcast_to(column < n_matches, shown.shape), order, axis=1
     )
-    met, shown = (np.take_along_axis(values, order, axis=1) for values in (met, shown))
+    met = np.take_along_axis(met, order, axis=1)
+    shown = np.take_along_axis(shown, order, axis=1)
     indptr = np.concatenate(([0], np.cumsum(met.sum(axis=1))))
     return Relevance(
         n_users,
