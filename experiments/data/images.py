@@ -73,7 +73,7 @@ def fetch_imagenet_frml() -> Dataset:
         for number, fold in enumerate(folds, 1)
         for role, name in roles.items()
     }
-    # Rows stand in the order of the first fold: put them back into their own.
+    # The file orders the rows by the first fold: undo that.
     order = np.argsort(np.concatenate([splits[f"fold1.{role}"] for role in roles]))
     X = np.hstack([folds[0][name] for name in ("Ktrain", "Kval", "Ktest")]).T[order]
     labels = np.vstack([folds[0][name] for name in ("Ytrain", "Yval", "Ytest")])

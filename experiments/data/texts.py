@@ -1,4 +1,4 @@
-"""Labelled texts and their tf-idf vectors."""
+"""Text classification data sets and their tf-idf vectors."""
 
 from __future__ import annotations
 
@@ -124,8 +124,8 @@ def _labelled_texts(
 def _texts(
     name: str, parts: list[Part], sizes: dict[str, int], vectors: bool, **fields: Any
 ) -> Dataset:
-    found = {part: len(texts) for part, (texts, _) in zip(sizes, parts, strict=True)}
-    check_equal(name, "number of texts", sizes, found)
+    got = [len(texts) for texts, _ in parts]
+    check_equal(name, "number of texts", list(sizes.values()), got)
     texts = [text for texts, _ in parts for text in texts]
     n_train = sizes["train"]
     X, words = None, None
@@ -166,7 +166,7 @@ def _read_tabbed(path: Path) -> Part:
 
 def _read_newsgroups(path: Path) -> list[Part]:
     """Read <part>/<group>/<number> out of the archive, ordered by these names."""
-    found: dict[str, dict[str, str]] = {
+    texts: dict[str, dict[str, str]] = {
         "20news-bydate-train": {},
         "20news-bydate-test": {},
     }
@@ -174,13 +174,13 @@ def _read_newsgroups(path: Path) -> list[Part]:
         for member in archive:
             if stream := archive.extractfile(member):
                 part, _, place = member.name.partition("/")
-                found[part][place] = stream.read().decode("latin-1")
+                texts[part][place] = stream.read().decode("latin-1")
     return [
         (
             [messages[place] for place in sorted(messages)],
             [place.split("/")[0] for place in sorted(messages)],
         )
-        for messages in found.values()
+        for messages in texts.values()
     ]
 
 
@@ -236,7 +236,13 @@ def _shared_topics(topics: list[str]) -> Relevance:
         table[row, [number[topic] for topic in topic_set.split()]] = 1
     shared = scipy.sparse.csr_array(table) @ scipy.sparse.csr_array(table[rows].T)
     shared.sort_indices()
-    own = np.arange(len(topics))
+    n = len(topics)
     return Relevance(
-        len(topics), rows, shared.indptr, shared.indices, shared.data, own, "irrelevant"
+        n,
+        rows,
+        shared.indptr,
+        shared.indices,
+        shared.data,
+        np.arange(n),
+        "irrelevant",
     )

@@ -75,11 +75,12 @@ def run(recipe: Recipe, jobs: Jobs) -> Outcome:
     tables = []
     pictures: dict[str, Callable[[], Any]] = {}
     for data in sets:
-        chosen = {p: found for p, found in results.items() if p.data == data["label"]}
-        tables.append(_table(data["label"], chosen, paper))
-        if len({place.rank for place in chosen if place.rank}) > 1:
-            name = data["label"].lower().replace(" ", "-")
-            pictures[name] = partial(_picture, chosen)
+        label = data["label"]
+        part = {place: results[place] for place in results if place.data == label}
+        tables.append(_table(label, part, paper))
+        if len({place.rank for place in part if place.rank}) > 1:
+            name = label.lower().replace(" ", "-")
+            pictures[name] = partial(_picture, part)
     return Outcome(recipe, tables, [*recipe.content["notes"], *notes], pictures)
 
 
