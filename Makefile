@@ -7,7 +7,7 @@ export RANKSPACE_DATA ?= $(wildcard $(abspath ../shared/data))
 BENCHMARKS ?= evaluate gmml imports letor oracles search
 SOURCES := pyproject.toml $(shell find src -name '*.py' -o -name py.typed)
 
-.PHONY: demo test lint docs benchmarks matrix clean
+.PHONY: demo test lint docs reproduce benchmarks matrix clean
 
 demo: $(VENV)/.installed
 	$(BIN)/rankspace demo
@@ -16,17 +16,23 @@ test: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -n auto $(TESTS)
 
 lint: $(VENV)/.installed-dev
-	$(BIN)/ruff check src tests benchmarks examples docs
-	$(BIN)/ruff format --check src tests benchmarks examples docs
+	$(BIN)/ruff check src tests experiments benchmarks examples docs
+	$(BIN)/ruff format --check src tests experiments benchmarks examples docs
 	$(BIN)/mypy
 
 docs: $(VENV)/.installed-docs
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
+# A table or figure of the papers: make reproduce NAME=mlr-table-2. Without NAME, list the recipes.
+reproduce: $(VENV)/.installed-plot
+	packages=$$($(BIN)/python -m experiments --requirements $(NAME)) && { [ -z "$$packages" ] || \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check $$packages; }
+	$(BIN)/python -m experiments $(NAME)
+
 benchmarks: $(VENV)/.installed-dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check ir-measures
 	for name in $(BENCHMARKS); do \
-		$(BIN)/python benchmarks/$$name.py --json benchmarks/results/$$name.json || exit 1; \
+		PYTHONPATH=. $(BIN)/python benchmarks/$$name.py --json benchmarks/results/$$name.json || exit 1; \
 	done
 	$(BIN)/python benchmarks/write_readme.py
 
@@ -48,7 +54,8 @@ dist/.built: $(SOURCES) README.md LICENSE | $(VENV)/bin/python
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 	touch $@
 
-$(VENV)/.installed $(VENV)/.installed-dev $(VENV)/.installed-docs: $(VENV)/.installed%: dist/.built
+$(VENV)/.installed $(VENV)/.installed-dev $(VENV)/.installed-docs $(VENV)/.installed-plot: \
+		$(VENV)/.installed%: dist/.built
 	wheel=$$(echo dist/*.whl) && \
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$wheel$(if $*,[$(*:-%=%)])" && \
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall "$$wheel"

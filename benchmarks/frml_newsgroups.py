@@ -16,8 +16,8 @@ import numpy as np
 from _table import publish
 from sklearn.feature_extraction.text import TfidfVectorizer
 
+from experiments.data import fetch_twenty_newsgroups
 from rankspace import FRML, Index, Ranking, Relevance, evaluate
-from rankspace.datasets import fetch_twenty_newsgroups
 
 
 def peak() -> float:

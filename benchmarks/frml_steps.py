@@ -15,9 +15,9 @@ import numpy as np
 from _table import publish
 from joblib import Parallel, delayed
 
+from experiments import load_recipe
+from experiments.protocols.retrieval import job_fields, n_folds, one_piece
 from rankspace import FRML
-from rankspace.experiments import load_recipe
-from rankspace.experiments.retrieval import APART, n_folds, one_piece
 
 DEFAULT, RANK = FRML().step, 20
 POWERS = (-6, -4, -2, 0, 2, 4, 6)
@@ -33,9 +33,10 @@ COVERTYPE = {
 
 
 def score(data: dict[str, Any], power: int, fold: int) -> float:
-    core = {key: value for key, value in data.items() if key not in APART}
     setting = {"step": DEFAULT * 2.0**power, "random_state": fold}
-    return float(one_piece(core, "FRML", [setting], RANK, fold, OPTIONS)["map"])
+    return float(
+        one_piece(job_fields(data), "FRML", [setting], RANK, fold, OPTIONS)["map"]
+    )
 
 
 def main() -> None:

@@ -24,14 +24,9 @@ import numpy as np
 from _checkpoint import Checkpoint
 from _table import publish
 
+from experiments.data import fetch_lightgbm_example, fetch_mslr_sample
 from rankspace import LGMML, Ranking, Relevance, evaluate
-from rankspace.datasets import (
-    Dataset,
-    fetch_lightgbm_example,
-    fetch_mq2008,
-    fetch_mslr_sample,
-    fetch_ohsumed,
-)
+from rankspace.datasets import Dataset, fetch_mq2008, fetch_ohsumed
 
 SEEDS = range(5)
 MEASURES = ("ndcg@1", "ndcg@5", "ndcg@10")

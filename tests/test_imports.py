@@ -20,7 +20,6 @@ LAYERS = [
     "evaluation metrics datasets",
     "learners display export",
     "tuning",
-    "experiments",
     "cli",
 ]
 LAYER_OF = {room: number for number, line in enumerate(LAYERS) for room in line.split()}

@@ -144,7 +144,7 @@ def test_embeddings_of_one_side(folder):
             {"corpus": (3,)},
             r"must hold a matrix of real numbers.*got float16 of shape \(3,\)",
         ),
-        ({"queries": (4, 5)}, "as many columns: got 4 and 5"),
+        ({"queries": (4, 5)}, "same number of columns: got 4 and 5"),
     ],
 )
 def test_bad_embeddings(folder, shapes, what):

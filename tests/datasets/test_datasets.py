@@ -13,8 +13,9 @@ import sklearn.datasets
 from rankspace import datasets
 from rankspace.datasets import Dataset, list_datasets
 from rankspace.datasets._catalogue import CATALOGUE
-from rankspace.datasets._checks import check_equal
 from rankspace.datasets._dataset import consecutive, labelled
+from rankspace.datasets._fetch_tables import COUNTS
+from rankspace.datasets._folder import check_equal
 from rankspace.relevance.relevance import Relevance
 
 
@@ -174,7 +175,6 @@ REMOTE = {
     "ionosphere": "fetch_openml",
     "isolet": "fetch_openml",
     "mnist": "fetch_openml",
-    "twenty_newsgroups": "fetch_20newsgroups",
     "usps": "fetch_openml",
 }
 
@@ -204,8 +204,8 @@ def test_timeout_is_put_back(empty_folder, monkeypatch):
 
 def test_named_folder_goes_before_the_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("RANKSPACE_DATA", str(tmp_path / "elsewhere"))
-    with pytest.raises(FileNotFoundError, match=r"elsewhere: umist/UMIST_32x32\.mat"):
-        datasets.fetch_umist()
+    with pytest.raises(FileNotFoundError, match=r"elsewhere: letor4-mq2008/S1"):
+        datasets.fetch_mq2008()
 
 
 def test_home_is_the_last_resort(monkeypatch):
@@ -219,10 +219,6 @@ def test_unknown_versions(empty_folder):
         ValueError, match="version must be one of query-level-norm, minimum"
     ):
         datasets.fetch_ohsumed("raw")
-    with pytest.raises(
-        ValueError, match="version must be 'r8' or 'modapte': got 'r52'"
-    ):
-        datasets.fetch_reuters("r52")
 
 
 def test_sizes_are_checked():
@@ -237,7 +233,7 @@ def test_sizes_are_checked():
 
 
 def usps_table(order):
-    counts = datasets._fetch_tables._RECIPES["usps"].counts
+    counts = COUNTS["usps"]
     digits = np.concatenate(
         [np.repeat(np.arange(1, 11), counts[part]) for part in order]
     )
@@ -281,27 +277,11 @@ def test_download_of_another_size(empty_folder, monkeypatch):
 
 
 def test_download_of_covertype(empty_folder, monkeypatch):
-    counts = datasets._fetch_tables._RECIPES["covertype"].counts["all"]
+    counts = COUNTS["covertype"]["all"]
     labels = np.repeat(np.arange(1, 8), counts)
     table = SimpleNamespace(data=np.zeros((labels.size, 54)), target=labels)
     monkeypatch.setattr(sklearn.datasets, "fetch_covtype", lambda **_: table)
     assert datasets.fetch_covertype().X.dtype == np.float32
-
-
-def test_download_of_newsgroups(empty_folder, monkeypatch):
-    sizes = {"train": 11314, "test": 7532}
-
-    def fetch(*, subset, **_):
-        n = sizes[subset]
-        target = np.arange(n) % 2
-        return SimpleNamespace(
-            data=["word"] * n, target=target, target_names=["a", "b"]
-        )
-
-    monkeypatch.setattr(sklearn.datasets, "fetch_20newsgroups", fetch)
-    dataset = datasets.fetch_twenty_newsgroups(vectors=False)
-    assert dataset.labels[:3].tolist() == ["a", "b", "a"]
-    assert dataset.X is None
 
 
 @pytest.mark.usefixtures("data_folder")

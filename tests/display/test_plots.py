@@ -28,12 +28,9 @@ from rankspace.display import (  # noqa: E402
     SpaceDisplay,
     SpectrumDisplay,
     TopicsDisplay,
-    grouped_bars,
     n_directions,
-    panels,
 )
 from rankspace.display.figures import project_to_plane  # noqa: E402
-from rankspace.display.plots import curves  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -96,25 +93,17 @@ def test_a_zero_metric_has_a_picture():
     assert SpectrumDisplay.from_metric(LinearMetric([[0.0, 0.0]])).n_directions_ == 0
 
 
-def test_bars_stand_side_by_side():
-    figure = grouped_bars(["a", "b"], {"x": [1.0, 2.0], "y": [3.0, 4.0]}, "size")
-    bars = figure.axes[0].patches
-    assert [bar.get_height() for bar in bars] == [1.0, 2.0, 3.0, 4.0]
-    lefts = sorted(bar.get_x() for bar in bars)
-    assert np.diff(lefts).min() > 0.3
-
-
-def test_panels_show_every_point_in_its_colour():
+def test_a_space_shows_every_point_in_its_colour():
     points = np.arange(8.0).reshape(4, 2)
-    figure = panels({"before": points, "after": -points}, [0, 1, 0, 1])
-    before, after = figure.axes
+    display = SpaceDisplay({"before": points, "after": -points}, [0, 1, 0, 1]).plot()
+    before, after = display.axes_
     np.testing.assert_array_equal(before.lines[1].get_xydata(), points[1::2])
     np.testing.assert_array_equal(after.lines[0].get_xydata(), -points[::2])
-    assert [ax.get_title() for ax in figure.axes] == ["before", "after"]
+    assert [ax.get_title() for ax in display.axes_] == ["before", "after"]
 
 
 def test_a_hundred_classes_look_different():
-    (ax,) = panels({"all": np.zeros((100, 2))}, np.arange(100)).axes
+    (ax,) = SpaceDisplay({"all": np.zeros((100, 2))}, np.arange(100)).plot().axes_
     assert len({(line.get_color(), line.get_marker()) for line in ax.lines}) == 100
 
 
@@ -123,7 +112,7 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch):
     with pytest.raises(ImportError, match=r"pip install 'rankspace\[plot\]'"):
         SpectrumDisplay([1.0]).plot()
     with pytest.raises(ImportError, match=r"rankspace\[plot\]"):
-        panels({"a": [[0.0, 1.0]]}, [0])
+        SpaceDisplay({"a": [[0.0, 1.0]]}, [0]).plot()
 
 
 # ---------------------------------------------------------------------- spaces and features
@@ -232,17 +221,3 @@ def test_pixels_of_an_estimator():
     display = PixelClustersDisplay.from_estimator(model, (2, 3))
     assert display.ax_.images[0].get_array().shape == (2, 3, 4)
     np.testing.assert_array_equal(display.membership, model.membership_)
-
-
-def test_curves_have_a_line_for_each_name():
-    lines = {"a": ([1, 10], [0.1, 0.2]), "b": ([1, 10], [0.3, np.nan])}
-    drawn = curves({"MAP": lines, "seconds": {}}, "n", log=("seconds",), log_x=True)
-    first, second = drawn.axes
-    assert [line.get_label() for line in first.lines] == ["a", "b"]
-    np.testing.assert_array_equal(first.lines[0].get_ydata(), [0.1, 0.2])
-    assert (first.get_xscale(), first.get_yscale(), first.get_title()) == (
-        "log",
-        "linear",
-        "MAP",
-    )
-    assert second.get_yscale() == "log"

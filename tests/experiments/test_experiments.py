@@ -1,6 +1,7 @@
-"""Recipes: every one runs in small, chooses on validation data only, and goes on after a stop."""
+"""Recipes: each one runs in small, selects models on validation data only, and can resume."""
 
 import json
+import tomllib
 from dataclasses import replace
 
 import numpy as np
@@ -10,26 +11,20 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from experiments import Recipe, list_recipes, load_recipe, reproduce
+from experiments.__main__ import main
+from experiments.protocols import adapters, embeddings
+from experiments.protocols.knn import choose, one_piece
+from experiments.protocols.matching import Interval, synthetic
+from experiments.protocols.noise import noisy_wine
+from experiments.protocols.retrieval import one_piece as retrieval_piece
+from experiments.protocols.retrieval import split_rows
+from experiments.protocols.toy import vertical_share
+from experiments.protocols.warp_loss import expected as expected_loss
+from experiments.protocols.warp_loss import rank_loss, truncated
+from experiments.recipe import FOLDER
 from rankspace import Index, LinearMetric, Relevance, evaluate, knn_error
-from rankspace.cli.main import main
 from rankspace.datasets import Dataset, load_wine
-from rankspace.datasets._dataset import labelled
-from rankspace.experiments import (
-    Recipe,
-    adapters,
-    embeddings,
-    list_recipes,
-    load_recipe,
-    reproduce,
-)
-from rankspace.experiments.knn import choose, one_piece
-from rankspace.experiments.matching import Interval, synthetic
-from rankspace.experiments.noise import noisy_wine
-from rankspace.experiments.retrieval import one_piece as judge_piece
-from rankspace.experiments.retrieval import split_rows
-from rankspace.experiments.toy import vertical_share
-from rankspace.experiments.warp_loss import expected as expected_loss
-from rankspace.experiments.warp_loss import truncated
 from rankspace.learners.solvers.warp.sampling import rank_weights
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed").use("agg")
@@ -56,7 +51,7 @@ def test_isolet_is_prepared_as_in_the_paper_and_nothing_is_whitened(monkeypatch)
     X, y = rng.normal(size=(120, 6)) * [5, 4, 3, 1, 1, 1], np.arange(120) % 3
     splits = {"train": np.arange(90), "test": np.arange(90, 120)}
     fake = Dataset("fake", X + y[:, None], labels=y, splits=splits)
-    monkeypatch.setattr("rankspace.experiments.knn._load", lambda name: fake)
+    monkeypatch.setattr("experiments.protocols.knn._load", lambda name: fake)
     data = {
         "name": "fake",
         "published_split": True,
@@ -94,8 +89,8 @@ def test_table_2_in_small(tmp_path):
     assert float(sizes.rows[0][1]) < 6
     home = tmp_path / "mlr-table-2"
     assert json.loads((home / "results.json").read_text())["tables"][0]["rows"][0][0]
-    assert "![dimensions](dimensions.svg)" in (home / "README.md").read_text()
-    assert (home / "dimensions.svg").read_text().startswith("<?xml")
+    assert "![dimensions](dimensions.png)" in (home / "README.md").read_text()
+    assert (home / "dimensions.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_methods_that_a_data_set_skips(tmp_path):
@@ -113,7 +108,7 @@ def test_methods_that_a_data_set_skips(tmp_path):
         "MLR-AUC, Wine", "Euclidean, Wine", "Euclidean, WDBC"
     ]  # fmt: skip
     assert sizes.rows[0][2] == "–"
-    assert (tmp_path / "mlr-table-2" / "dimensions.svg").is_file()
+    assert (tmp_path / "mlr-table-2" / "dimensions.png").is_file()
 
 
 def test_pieces_are_plain_nearest_neighbours_on_the_stated_splits():
@@ -146,7 +141,7 @@ def test_settings_are_chosen_by_validation_errors_alone():
     assert choose([piece([0.0, 0.0], dimensions=0), piece([0.3, 0.1])]) == (1, 1)
 
 
-def test_a_stopped_run_goes_on_and_other_numbers_start_anew(tmp_path):
+def test_an_interrupted_run_resumes_and_other_options_start_anew(tmp_path):
     recipe = small_table()
     reproduce(recipe, tmp_path, n_jobs=1)
     jobs = tmp_path / "mlr-table-2" / "jobs"
@@ -171,9 +166,7 @@ def test_processes_do_not_change_the_result(tmp_path):
     assert once.tables == twice.tables
 
 
-def test_sets_that_are_not_at_hand_are_named(tmp_path, monkeypatch):
-    monkeypatch.setenv("RANKSPACE_DATA", str(tmp_path))
-    monkeypatch.setattr("rankspace.datasets._folder.download", None)
+def test_data_sets_without_files_are_named(tmp_path, monkeypatch):
     recipe = small_table()
     missing = {"name": "isolet", "label": "IsoLet", "published_split": True}
 
@@ -182,7 +175,7 @@ def test_sets_that_are_not_at_hand_are_named(tmp_path, monkeypatch):
             raise FileNotFoundError("the data set isolet needs these files")
         return load_wine()
 
-    monkeypatch.setattr("rankspace.experiments.knn.open_dataset", refuse)
+    monkeypatch.setattr("experiments.protocols.knn.open_dataset", refuse)
     content = {**recipe.content, "datasets": [missing, *recipe.content["datasets"]]}
     outcome = reproduce(replace(recipe, content=content), tmp_path / "out", n_jobs=1)
     assert any("Left out: IsoLet" in note for note in outcome.notes)
@@ -199,7 +192,7 @@ def test_figure_1_mlr_keeps_to_the_vertical_axis_and_lmnn_does_not(tmp_path):
     assert shares["MLR-AUC"] > 0.9
     assert shares["MLR-MAP"] > 0.9
     assert shares["LMNN"] < 0.5
-    assert (tmp_path / "mlr-figure-1" / "toy.svg").is_file()
+    assert (tmp_path / "mlr-figure-1" / "toy.png").is_file()
 
 
 def test_the_share_of_an_axis_is_its_part_of_mean_squared_distances():
@@ -274,13 +267,16 @@ def test_a_recipe_of_ones_own(tmp_path):
         'title = "t"\npaper = "p"\ncost = "c"\nprotocol = "toy"\n[options]\nseed = 1\n'
     )
     recipe = load_recipe(path)
-    assert recipe == Recipe("mine", "t", "p", "c", "toy", {"seed": 1}, {})
+    assert recipe == Recipe("mine", "t", "p", "c", "toy", (), {"seed": 1}, {})
     assert recipe.with_options({"seed": 2}).options == {"seed": 2}
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("title = ", "is no TOML file"), ('title = "t"\n', "must give paper as a string")],
+    [
+        ("title = ", "is not valid TOML"),
+        ('title = "t"\n', "must give paper as a string"),
+    ],
 )
 def test_bad_recipes(tmp_path, text, message):
     path = tmp_path / "bad.toml"
@@ -299,6 +295,25 @@ def test_recipes_that_cannot_run(tmp_path):
         reproduce(Recipe(**head, protocol="toy"), tmp_path)
 
 
+@pytest.mark.parametrize("name", list_recipes())
+def test_the_fields_of_recipes_are_documented(name):
+    """Fields of the head, of methods, data sets and views; options belong to their protocol."""
+    page = (FOLDER / "README.md").read_text()
+    content = tomllib.loads((FOLDER / f"{name}.toml").read_text())
+    for key in ("methods", "datasets", "problems", "views"):
+        for entry in content.pop(key, []):
+            assert [field for field in entry if f"`{field}`" not in page] == []
+    tables = {"options", "paper_values", "published"}
+    assert all(f"`[{key}]`" in page for key in tables)
+    assert [key for key in set(content) - tables if f"`{key}`" not in page] == []
+
+
+def test_the_folder_stays_small():
+    files = [path for path in FOLDER.parent.rglob("*") if path.is_file()]
+    files = [path for path in files if not {"jobs", "__pycache__"} & {*path.parts}]
+    assert sum(path.stat().st_size for path in files) < 1e6
+
+
 def test_unknown_names():
     with pytest.raises(
         ValueError, match="no recipe 'nope': there are embeddings, frml-figure-1, "
@@ -308,27 +323,46 @@ def test_unknown_names():
         load_recipe("mlr-table-2").with_options({"splits": 3})
 
 
+def test_a_recipe_names_the_package_it_lacks(tmp_path):
+    recipe = replace(load_recipe("mlr-figure-1"), requires=("no_such_package",))
+    with pytest.raises(
+        ImportError,
+        match="mlr-figure-1 needs no_such_package: pip install no_such_pack",
+    ):
+        reproduce(recipe, tmp_path)
+
+
 def test_the_command_lists_and_runs(tmp_path, capsys):
-    assert main(["reproduce"]) == 0
+    assert main([]) == 0
     assert "mlr-table-2" in capsys.readouterr().out
-    assert main(["reproduce", "--json"]) == 0
-    assert {row["name"] for row in json.loads(capsys.readouterr().out)} == set(
-        list_recipes()
-    )
-    words = [
-        "reproduce",
-        "mlr-figure-1",
-        "--folder",
-        str(tmp_path),
-        "--set",
-        "n_samples=60",
-    ]
+    assert main(["--json"]) == 0
+    listed = {row["name"] for row in json.loads(capsys.readouterr().out)}
+    assert listed == set(list_recipes())
+    words = ["mlr-figure-1", "--folder", str(tmp_path), "--set", "n_samples=60"]
     assert main(words) == 0
     assert "written to" in capsys.readouterr().out
     assert main([*words, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["options"]["n_samples"] == 60
-    assert main(["reproduce", "mlr-figure-1", "--set", "60"]) == 2
-    assert "must be OPTION=VALUE" in capsys.readouterr().err
+
+
+def test_the_command_names_the_packages_of_a_recipe(capsys):
+    assert main(["lgmml-table-4", "--requirements"]) == 0
+    assert capsys.readouterr().out == "lightgbm\n"
+    assert main(["--requirements"]) == 0
+    assert capsys.readouterr().out == "\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["mlr-figure-1", "--set", "60"], "must be OPTION=VALUE"),
+        (["nope"], "there is no recipe 'nope'"),
+        (["nowhere.toml"], "No such file"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_code_2(words, message, capsys):
+    assert main(words) == 2
+    assert message in capsys.readouterr().err
 
 
 # ---------------------------------------------------------------------- retrieval against rank
@@ -341,7 +375,11 @@ def labelled_blobs():
     X = rng.normal(size=(300, 6)) + 2 * rng.normal(size=(3, 6))[y]
     order = rng.permutation(300)
     splits = {"train": order[:200], "test": order[200:]}
-    return labelled("blobs", X, y, splits=splits)
+    return labelled_dataset(X, y, splits)
+
+
+def labelled_dataset(X, y, splits):
+    return Dataset("blobs", X, Relevance.from_labels(y), labels=y, splits=splits)
 
 
 OPTIONS = {"validation": 0.25, "seed": 3}
@@ -368,9 +406,9 @@ def test_rows_of_a_fold_are_apart_and_drawn_as_asked():
 def test_retrieval_judges_the_test_part_over_all_others(monkeypatch):
     """By hand: Euclidean distances of standardised test points from the training points."""
     blobs = labelled_blobs()
-    monkeypatch.setattr("rankspace.experiments.retrieval._load", lambda name: blobs)
+    monkeypatch.setattr("experiments.protocols.retrieval._load", lambda name: blobs)
     data = {"name": "blobs", "standardise": True}
-    found = judge_piece(data, "Euclidean", [{}], 0, 0, OPTIONS)
+    found = retrieval_piece(data, "Euclidean", [{}], 0, 0, OPTIONS)
     train, test = np.sort(blobs.splits["train"]), np.sort(blobs.splits["test"])
     scaler = StandardScaler().fit(blobs.X[train])
     relevance = Relevance.from_labels(
@@ -393,28 +431,27 @@ def test_retrieval_chooses_on_the_validation_part_alone(monkeypatch):
         blobs.labels,
         np.where(np.isin(np.arange(300), blobs.splits["test"]), 0, blobs.labels),
     ):
-        fake = labelled("blobs", blobs.X, labels, splits=blobs.splits)
+        fake = labelled_dataset(blobs.X, labels, blobs.splits)
         monkeypatch.setattr(
-            "rankspace.experiments.retrieval._load", lambda name, fake=fake: fake
+            "experiments.protocols.retrieval._load", lambda name, fake=fake: fake
         )
         every = [{**s, "n_triplets": 3000, "random_state": 0} for s in settings]
         chosen.append(
-            judge_piece({"name": "blobs"}, "OASIS", every, 0, 0, OPTIONS)["chosen"]
+            retrieval_piece({"name": "blobs"}, "OASIS", every, 0, 0, OPTIONS)["chosen"]
         )
     assert chosen[0] == chosen[1] != ""
 
 
 def test_a_recipe_against_rank_runs_in_small(monkeypatch, tmp_path):
     blobs = labelled_blobs()
-    monkeypatch.setattr("rankspace.experiments.retrieval._load", lambda name: blobs)
+    monkeypatch.setattr("experiments.protocols.retrieval._load", lambda name: blobs)
     recipe = load_recipe("frml-table-1")
     content = dict(recipe.content)
     content["datasets"] = [{"label": "Some blobs", "name": "wine", "n_components": 5}]
     kept = ("FRML-AUC", "LORETA", "Euclidean")
     methods = [dict(m) for m in content["methods"] if m["label"] in kept]
     for method in methods[:2]:
-        most = "n_triplets" if method["estimator"] == "FRML" else "n_triplets"
-        method["fixed"] = {**method["fixed"], most: 2000}
+        method["fixed"] = {**method["fixed"], "n_triplets": 2000}
     content["methods"] = methods
     small = replace(
         recipe, content=content, options={**recipe.options, "ranks": [2, 4]}
@@ -423,15 +460,16 @@ def test_a_recipe_against_rank_runs_in_small(monkeypatch, tmp_path):
     assert [row[:2] for row in outcome.tables[0].rows] == [
         ["FRML-AUC", "2"], ["FRML-AUC", "4"], ["LORETA", "2"], ["LORETA", "4"], ["Euclidean", "–"],
     ]  # fmt: skip
-    assert (tmp_path / "frml-table-1" / "some-blobs.svg").is_file()
+    assert (tmp_path / "frml-table-1" / "some-blobs.png").is_file()
     again = reproduce(small, tmp_path, n_jobs=1)
-    assert again.n_kept == 5
+    assert again.n_cached == 5
     assert again.tables == outcome.tables
 
 
 def test_the_expected_loss_is_that_of_simulated_draws(rng):
     """Draw with replacement until a violator or the limit, and average what it costs."""
-    levels = rank_weights("reciprocal", 20)
+    levels = rank_loss(20)
+    np.testing.assert_allclose(levels, rank_weights("reciprocal", 20))
     for gamma, k in ((1, 3), (4, 2), (4, 9)):
         costs = []
         for _ in range(4000):
@@ -489,20 +527,21 @@ def test_embeddings_are_judged_on_queries_that_were_not_learned_from(
     monkeypatch, tmp_path
 ):
     data = turned_queries()
-    monkeypatch.setattr("rankspace.experiments.embeddings._load", lambda name: data)
+    monkeypatch.setattr("experiments.protocols.embeddings._load", lambda name: data)
     recipe = load_recipe("embeddings")
     content = dict(recipe.content)
     content["datasets"] = [
-        {"label": "Folds", "name": "wine", "folds": 3, "deals": 2},
+        {"label": "Folds", "name": "wine", "folds": 3, "repeats": 2},
         {"label": "Parts", "name": "wine"},
     ]
     content["methods"] = [
-        m for m in content["methods"] if m["kind"] in ("raw", "ridge")
+        m for m in content["methods"] if m["estimator"] in ("Euclidean", "ridge")
     ]
-    outcome = reproduce(replace(recipe, content=content), tmp_path, n_jobs=1)
+    recipe = replace(recipe, content=content, requires=())
+    outcome = reproduce(recipe, tmp_path, n_jobs=1)
     folds, parts = outcome.tables
     assert (
-        "90 held-out queries, 90 with new documents only in some of 2 deals"
+        "90 held-out queries, 90 with new documents only in some of 2 repeats"
         in folds.title
     )
     everyone = evaluate(
@@ -520,21 +559,21 @@ def test_embeddings_are_judged_on_queries_that_were_not_learned_from(
     assert float(parts.rows[1][1]) > expected
 
 
-def test_deals_of_the_folds_are_no_new_queries():
-    """Each query counts once, with the mean of the deals in which its items are new."""
+def test_repeats_of_the_cross_validation_are_no_new_queries():
+    """Each query counts once, with the mean of the repeats in which its items are new."""
     raw = {"queries": np.array([0, 1, 2, 1, 0, 2]), "NDCG@10": np.zeros(6)}
     tuned = {**raw, "NDCG@10": np.array([1.0, 2.0, 4.0, 3.0, 7.0, 5.0])}
     new = np.array([True, True, False, True, False, False])
     np.testing.assert_array_equal(
-        embeddings._of_queries(tuned, "NDCG@10", new), [1.0, 2.5]
+        embeddings._query_means(tuned, "NDCG@10", new), [1.0, 2.5]
     )
     np.testing.assert_array_equal(
-        embeddings._of_queries(tuned, "NDCG@10", np.ones(6, dtype=bool)),
+        embeddings._query_means(tuned, "NDCG@10", np.ones(6, dtype=bool)),
         [4.0, 2.5, 4.5],
     )
 
 
-def test_the_note_tells_what_tune_gained_with_each_deal():
+def test_the_note_tells_what_tune_gained_in_each_repeat():
     def piece(values, chosen=""):
         return {
             "NDCG@10": values, "MAP": values, "queries": [0, 1, 2, 3], "seen": [True] * 3 + [False],

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from rankspace.experiments import load_recipe, reproduce
+from experiments import load_recipe, reproduce
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed").use("agg")
 
@@ -31,7 +31,7 @@ def test_local_metrics_gain_with_their_number(tmp_path):
         "2 centres, distances",
     ]
     assert all(float(row[3]) > float(row[2]) + 0.03 for row in table.rows)
-    assert (tmp_path / "lgmml-figure-2" / "centres-2.svg").is_file()
+    assert (tmp_path / "lgmml-figure-2" / "centres-2.png").is_file()
 
 
 def test_time_against_features_in_small(tmp_path):
@@ -42,7 +42,7 @@ def test_time_against_features_in_small(tmp_path):
     (table,) = reproduce(recipe, tmp_path, n_jobs=1).tables
     assert table.rows[2][2] == "–"
     assert all(float(row[1]) > 0 for row in table.rows)
-    assert (tmp_path / "lgmml-figure-4" / "seconds.svg").is_file()
+    assert (tmp_path / "lgmml-figure-4" / "seconds.png").is_file()
 
 
 def test_queries_by_example_in_small(tmp_path, data_folder):

@@ -6,19 +6,15 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 from .. import __version__
-from .._engine.tables import as_text
 from .compare import add_compare
 from .datasets import add_datasets
 from .demo import add_demo
 from .evaluate import add_evaluate
 from .export import add_export
 from .fit import add_fit
-from .options import add_verb, as_json, change, check_output
-from .progress import Progress
+from .options import check_output
 from .rank import add_rank
 from .report import add_report
 from .transform import add_transform
@@ -90,59 +86,4 @@ def build_parser() -> argparse.ArgumentParser:
     add_transform(verbs)
     add_export(verbs)
     add_datasets(verbs)
-    _add_reproduce(verbs)
     return parser
-
-
-def _add_reproduce(verbs: Any) -> None:
-    parser = add_verb(
-        verbs,
-        reproduce,
-        "rerun a table or figure of the papers",
-        "Rerun a published table or figure and write tables and pictures beside the published "
-        "numbers. A run that was stopped goes on where it was. Without a name, list the recipes.",
-        "rankspace reproduce mlr-figure-1",
-    )
-    parser.add_argument(
-        "recipe", nargs="?", metavar="NAME", help="a recipe, or a .toml file"
-    )
-    parser.add_argument("--folder", default="experiments", help="where to write")
-    parser.add_argument(
-        "--jobs", type=int, help="processes; one for each core by default"
-    )
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="OPTION=VALUE",
-        help="change a number of the recipe, such as n_splits=5",
-    )
-
-
-def reproduce(options: argparse.Namespace) -> str:
-    """Rerun a table or figure of the papers."""
-    from ..experiments import list_recipes, load_recipe
-    from ..experiments import reproduce as run
-
-    if options.recipe is None:
-        recipes = [load_recipe(name) for name in list_recipes()]
-        if options.json:
-            return as_json(
-                [{"name": r.name, "title": r.title, "cost": r.cost} for r in recipes]
-            )
-        return as_text(
-            ["name", "shows", "takes"], [(r.name, r.title, r.cost) for r in recipes]
-        )
-    recipe = load_recipe(options.recipe).with_options(dict(map(change, options.set)))
-    with Progress(f"rankspace reproduce {recipe.name}") as progress:
-        progress.say(f"running, which takes {recipe.cost}")
-        outcome = run(
-            recipe, options.folder, n_jobs=options.jobs, progress=progress.show
-        )
-    if options.json:
-        return as_json(outcome.to_dict())
-    return f"{outcome}\n\nwritten to {Path(options.folder) / recipe.name}"
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

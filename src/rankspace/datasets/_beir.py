@@ -1,7 +1,8 @@
-"""Folders in the layout of BEIR: corpus, queries, judgments, and vectors of both."""
+"""BEIR folders: corpus, queries, relevance judgments (qrels), and embeddings of both."""
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any, Literal
@@ -34,13 +35,13 @@ def read_beir(
     folder : path
         The collection.
     split : str, optional
-        Read the judgments of this split alone. By default all of them.
+        Read the judgments of this split only. By default of all splits.
     embeddings : pair of paths or False, optional
         Files with a row for each line of the corpus and of the queries, relative to the folder.
         By default ``corpus*`` and ``queries*`` that end in ``.npy``, ``.npz`` or
-        ``.safetensors``, if there is one of each; False reads none.
+        ``.safetensors``, if there is exactly one of each; False reads none.
     unknown : {"error", "drop"}, default="error"
-        What to do with judgments of queries or documents that the folder does not have.
+        What to do with judgments of queries or documents that are not in the folder.
     name : str, optional
         Name of the data set; by default that of the folder.
 
@@ -68,38 +69,40 @@ def read_beir(
     query_ids, query_texts = _read_records(_one_of(folder, "queries"))
     X, queries = _read_embeddings(folder, embeddings, len(texts), len(query_texts))
     judgments = _read_splits(folder, split)
-    judged = {query for part in judgments.values() for query, _, _ in part}
-    kept = [i for i, query in enumerate(query_ids) if query in judged]
-    query_ids = [query_ids[i] for i in kept]
+    grades = _grades(judgments)
+    judged = [i for i, query in enumerate(query_ids) if query in grades]
+    query_ids = [query_ids[i] for i in judged]
     relevance = Relevance.from_qrels(
-        _by_query(judgments), query_ids=query_ids, item_ids=item_ids, unknown=unknown
+        grades, query_ids=query_ids, item_ids=item_ids, unknown=unknown
     )
+    if queries is not None:
+        queries = queries[judged]
+    splits = {}
+    if (folder / "qrels").is_dir():
+        splits = _query_numbers(judgments, query_ids)
     return Dataset(
         name or folder.resolve().name,
         X,
         relevance,
-        queries=None if queries is None else queries[kept],
+        queries=queries,
         texts=texts,
-        query_texts=[query_texts[i] for i in kept],
-        splits=_query_numbers(judgments, query_ids)
-        if (folder / "qrels").is_dir()
-        else {},
+        query_texts=[query_texts[i] for i in judged],
+        splits=splits,
         description="Documents and queries in the layout of BEIR.",
     )
 
 
 def _one_of(folder: Path, stem: str) -> Path:
-    names = (f"{stem}.jsonl", f"{stem}.jsonl.gz")
-    found = [folder / name for name in names if (folder / name).exists()]
-    if not found:
-        raise FileNotFoundError(
-            f"{folder} must hold {names[0]} or {names[1]}: got neither."
-        )
-    return found[0]
+    for name in (f"{stem}.jsonl", f"{stem}.jsonl.gz"):
+        if (folder / name).exists():
+            return folder / name
+    raise FileNotFoundError(
+        f"{folder} must hold {stem}.jsonl or {stem}.jsonl.gz: got neither."
+    )
 
 
 def _read_records(path: Path) -> tuple[list[str], list[str]]:
-    """Ids and texts, one JSON object a line."""
+    """Ids and texts of a file with one JSON object on each line."""
     ids, texts = [], []
     for number, line in read_lines(path):
         try:
@@ -119,8 +122,8 @@ def _read_records(path: Path) -> tuple[list[str], list[str]]:
 
 def _read_splits(folder: Path, split: str | None) -> dict[str, list[Judgment]]:
     """Judgments by split; one file at the root is the split "all"."""
-    found = [*(folder / "qrels").glob("*.tsv"), *(folder / "qrels").glob("*.tsv.gz")]
-    files = {path.name.partition(".tsv")[0]: path for path in sorted(found)}
+    paths = [*(folder / "qrels").glob("*.tsv"), *(folder / "qrels").glob("*.tsv.gz")]
+    files = {path.name.partition(".tsv")[0]: path for path in sorted(paths)}
     for name in ("qrels.tsv", "qrels.tsv.gz"):
         if not files and (folder / name).exists():
             files = {"all": folder / name}
@@ -135,26 +138,27 @@ def _read_splits(folder: Path, split: str | None) -> dict[str, list[Judgment]]:
     }
 
 
-def _by_query(judgments: dict[str, list[Judgment]]) -> dict[str, dict[str, float]]:
-    table: dict[str, dict[str, float]] = {}
-    for part in judgments.values():
-        for query, item, grade in part:
-            known = table.setdefault(query, {}).setdefault(item, grade)
-            if known != grade:
-                raise ValueError(
-                    f"a pair must have one grade: query {query} and document {item} have "
-                    f"{known:g} and {grade:g}."
-                )
-    return table
+def _grades(judgments: dict[str, list[Judgment]]) -> dict[str, dict[str, float]]:
+    """Grade of each judged document, by query."""
+    grades: dict[str, dict[str, float]] = {}
+    for query, item, grade in itertools.chain(*judgments.values()):
+        known = grades.setdefault(query, {}).setdefault(item, grade)
+        if known != grade:
+            raise ValueError(
+                f"a pair must have one grade: query {query} and document {item} have {known:g} "
+                f"and {grade:g}. Remove one of the two judgments."
+            )
+    return grades
 
 
 def _query_numbers(
     judgments: dict[str, list[Judgment]], query_ids: list[str]
 ) -> dict[str, np.ndarray]:
+    """Row numbers of the queries of each split."""
     splits = {}
     for name, part in judgments.items():
-        named = {query for query, _, _ in part}
-        splits[name] = np.flatnonzero([query in named for query in query_ids])
+        judged = {query for query, _, _ in part}
+        splits[name] = np.flatnonzero([query in judged for query in query_ids])
     return splits
 
 
@@ -164,28 +168,31 @@ def _read_embeddings(
     if chosen is False:
         return None, None
     if chosen is None:
-        paths = [_vector_paths(folder, stem) for stem in ("corpus", "queries")]
-        if not any(paths):
+        corpus = _vector_files(folder, "corpus")
+        queries = _vector_files(folder, "queries")
+        if not corpus and not queries:
             return None, None
-        if [len(found) for found in paths] != [1, 1]:
-            names = ", ".join(path.name for found in paths for path in found)
+        if (len(corpus), len(queries)) != (1, 1):
+            names = ", ".join(corpus + queries)
             raise ValueError(
                 f"{folder} must hold one corpus*.npy and one queries*.npy, or .npz or "
                 f".safetensors: got {names}. Choose with "
                 'embeddings=("corpus....npy", "queries....npy").'
             )
-        chosen = [found[0].name for found in paths]
+        chosen = (corpus[0], queries[0])
     X = read_vectors(folder / chosen[0], n_texts)
     queries = read_vectors(folder / chosen[1], n_queries)
     if X.shape[1] != queries.shape[1]:
         raise ValueError(
-            f"embeddings of corpus and queries must have as many columns: got {X.shape[1]} and "
-            f"{queries.shape[1]}. Choose a pair of one model with embeddings=(..., ...)."
+            "embeddings of corpus and queries must have the same number of columns: got "
+            f"{X.shape[1]} and {queries.shape[1]}. Choose files of the same model with "
+            "embeddings=(..., ...)."
         )
     return X, queries
 
 
-def _vector_paths(folder: Path, stem: str) -> list[Path]:
-    """Files of vectors by their names; a .parquet more often holds texts."""
-    kinds = (kind for kind in SUFFIXES if kind != ".parquet")
-    return sorted(path for kind in kinds for path in folder.glob(f"{stem}*{kind}"))
+def _vector_files(folder: Path, stem: str) -> list[str]:
+    """Names of the files with vectors; not .parquet, which more often holds texts."""
+    suffixes = set(SUFFIXES) - {".parquet"}
+    paths = sorted(folder.glob(f"{stem}*"))
+    return [path.name for path in paths if path.suffix in suffixes]

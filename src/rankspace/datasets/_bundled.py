@@ -1,4 +1,4 @@
-"""Small sets that need no file of the user's."""
+"""Small data sets that need no download: from scikit-learn, by rule, or bundled."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def load_digits() -> Dataset:
 def load_balance_scale() -> Dataset:
     """Balance scale: all 625 ways to load a scale, 3 classes.
 
-    A side pulls with weight times distance, and the label says which side goes down: "L", "R", or
-    "B" for balance. No linear metric separates the classes.
+    The torque of a side is weight times distance, and the label says which side is heavier: "L",
+    "R", or "B" for balance. No linear metric separates the classes.
 
     Returns
     -------
@@ -93,21 +93,21 @@ def load_balance_scale() -> Dataset:
     (array(['B', 'L', 'R'], dtype='<U1'), array([ 49, 288, 288]))
     """
     X = np.array(list(itertools.product(range(1, 6), repeat=4)), dtype=np.float64)
-    pull = np.sign(X[:, 0] * X[:, 1] - X[:, 2] * X[:, 3]).astype(int)
+    side = np.sign(X[:, 0] * X[:, 1] - X[:, 2] * X[:, 3]).astype(int)
     names = ["left weight", "left distance", "right weight", "right distance"]
     return labelled(
         "balance_scale",
         X,
-        np.array(["B", "L", "R"])[pull],
+        np.array(["B", "L", "R"])[side],
         feature_names=names,
         description="Balance scale (UCI), computed from its rule.",
     )
 
 
 def load_scifact_sample() -> Dataset:
-    """SciFact, a sample: 1,109 scientific claims and 2,500 abstracts that may settle them.
+    """SciFact, a sample: 1,109 scientific claims and 2,500 abstracts that may support them.
 
-    Embeddings of unit length by MiniLM. Claims are under CC BY 4.0, abstracts under ODC-By 1.0
+    Unit-length MiniLM embeddings. Claims are under CC BY 4.0, abstracts under ODC-By 1.0
     (Wadden et al., EMNLP 2020).
 
     Returns

@@ -1,8 +1,12 @@
-"""The data sets there are, and the files each is read from."""
+"""Catalogue of the data sets: the list of them, their files, and any of them by its name."""
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import NamedTuple
+
+from ._dataset import Dataset
+from ._folder import has_files
 
 
 class Entry(NamedTuple):
@@ -35,20 +39,8 @@ CATALOGUE = {
     "scifact_sample": Entry("retrieval", "2500 x 384, 1109 queries", OWN),
     "wdbc": Entry("classes", "569 x 30, 2 classes", BUNDLED),
     "wine": Entry("classes", "178 x 13, 3 classes", BUNDLED),
-    "binary_alphadigits": Entry(
-        "classes",
-        "1404 x 320, 36 classes",
-        FOLDER,
-        ("binaryalphadigs/binaryalphadigs.mat",),
-    ),
     "covertype": Entry(
         "classes", "581012 x 54, 7 classes", SKLEARN, ("uci-covertype/covtype.data.gz",)
-    ),
-    "imagenet_frml": Entry(
-        "classes",
-        "300 x 1000, 3 classes, 5 folds",
-        FOLDER,
-        ("imagenet-frml/IN300_folds.mat",),
     ),
     "ionosphere": Entry(
         "classes", "351 x 34, 2 classes", OPENML, ("uci-ionosphere/ionosphere.data",)
@@ -69,67 +61,17 @@ CATALOGUE = {
             for what in ("images-idx3", "labels-idx1")
         ),
     ),
-    "umist": Entry(
-        "classes", "575 x 1024, 20 classes", FOLDER, ("umist/UMIST_32x32.mat",)
-    ),
     "usps": Entry(
         "classes",
         "7291 + 2007 x 256, 10 classes",
         OPENML,
         ("usps/zip.train.gz", "usps/zip.test.gz"),
     ),
-    "reuters": Entry(
-        "texts",
-        "R8: 5485 + 2189 texts, 8 classes; ModApte: 9603 + 3299 texts",
-        FOLDER,
-        (
-            "reuters21578/r8-train.txt.gz",
-            "reuters21578/r8-test.txt.gz",
-            "reuters21578/reuters21578.tar.gz",
-        ),
-    ),
-    "twenty_newsgroups": Entry(
-        "texts",
-        "11314 + 7532 texts, 20 classes",
-        SKLEARN,
-        ("20newsgroups/20news-bydate.tar.gz",),
-    ),
-    "webkb": Entry(
-        "texts",
-        "2803 + 1396 texts, 4 classes",
-        FOLDER,
-        ("webkb/webkb-train-stemmed.txt.gz", "webkb/webkb-test-stemmed.txt.gz"),
-    ),
-    "lightgbm_example": Entry(
-        "lists",
-        "3005 + 768 x 300, 201 + 50 queries",
-        FOLDER,
-        tuple(
-            f"lightgbm-lambdarank/rank.{name}"
-            for name in ("train.gz", "train.query", "test.gz", "test.query")
-        ),
-    ),
     "mq2008": Entry(
         "lists",
         "15211 x 46, 784 queries, 5 folds",
         FOLDER,
         tuple(f"letor4-mq2008/S{part}.txt.gz" for part in range(1, 6)),
-    ),
-    "mslr_sample": Entry(
-        "lists",
-        "18224 x 136, 165 queries",
-        FOLDER,
-        tuple(
-            f"mslr-web/{name}.txt.gz"
-            for name in (
-                "mslr_fold1_train_sample.from_pickle",
-                "ltrjl_train_subset",
-                "msn1.fold1.train.5k",
-                "mslr_fold1_valid_sample",
-                "mslr_fold1_test_sample",
-                "msn1.fold1.test.5k",
-            )
-        ),
     ),
     "ohsumed": Entry(
         "lists",
@@ -166,11 +108,63 @@ CATALOGUE = {
         FOLDER,
         _retrieval("ir-scifact", "qrels/train.tsv", "qrels/test.tsv"),
     ),
-    "cal500": Entry("pairs", "502 songs x 68", FOLDER, ("cal500/CAL500.arff.gz",)),
-    "speed_dating": Entry(
-        "pairs",
-        "551 persons x 41, 8368 judged pairs",
-        FOLDER,
-        ("speed-dating/speed_dating_data.csv.gz",),
-    ),
 }
+
+
+class DatasetInfo(NamedTuple):
+    """One row of `list_datasets`."""
+
+    name: str
+    kind: str
+    size: str
+    source: str
+    available: bool
+
+
+def list_datasets() -> list[DatasetInfo]:
+    """List the data sets with a ``load_`` or ``fetch_`` function.
+
+    Returns
+    -------
+    list of DatasetInfo
+        Name, kind ("classes", "lists" or "retrieval"), size, source, and whether it is available
+        without a download.
+
+    Examples
+    --------
+    >>> from rankspace.datasets import list_datasets
+    >>> [row.name for row in list_datasets() if row.source == "comes with scikit-learn"]
+    ['digits', 'wdbc', 'wine']
+    """
+    return [
+        DatasetInfo(name, entry.kind, entry.size, entry.source, has_files(entry.files))
+        for name, entry in CATALOGUE.items()
+    ]
+
+
+def open_dataset(name: str) -> Dataset:
+    """Load or fetch a data set by name.
+
+    Parameters
+    ----------
+    name : str
+        One of `list_datasets`; hyphens may stand for underscores.
+
+    Returns
+    -------
+    Dataset
+
+    Examples
+    --------
+    >>> from rankspace.datasets import open_dataset
+    >>> open_dataset("wine")
+    Dataset('wine', 178 items x 13 features, 178 queries)
+    """
+    functions = import_module(__package__)
+    for prefix in ("load_", "fetch_"):
+        function = getattr(functions, prefix + name.replace("-", "_"), None)
+        if function is not None:
+            return function()
+    raise ValueError(
+        f"there is no file, folder or data set {name!r}. 'rankspace datasets' lists the data sets."
+    )

@@ -1,4 +1,4 @@
-"""Vectors, judgments and names of one data set."""
+"""`Dataset`: the vectors, relevance judgments and splits of one data set."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ class Dataset:
     X : ndarray or sparse matrix of shape (n_items, n_features), or None
         Rows to search. None if the set is text without vectors.
     relevance : Relevance or None
-        Who is relevant to whom.
+        Relevance judgments.
     labels : ndarray of shape (n_items,), optional
-        Classes, if the relevance comes from classes.
+        Class labels, if the relevance comes from classes.
     queries : ndarray of shape (n_queries, n_features), optional
-        Vectors of queries that are no rows of ``X``.
+        Vectors of queries that are not rows of ``X``.
     qid, grades : ndarray of shape (n_items,), optional
-        Query and grade of each row, if the rows are candidates of queries.
+        Query id and relevance grade of each row, if the rows are candidate lists.
     splits : dict of ndarray
-        Row numbers of ``X`` by the name of the split; numbers of the queries if these are separate.
+        Row numbers of ``X`` by the name of the split; of the queries, if these are separate.
     texts, query_texts : list of str, optional
         The text of each item and of each separate query.
     feature_names : list of str, optional
@@ -40,12 +40,12 @@ class Dataset:
 
     Examples
     --------
-    >>> from rankspace.datasets import make_mlr_toy
-    >>> dataset = make_mlr_toy(60, random_state=0)
+    >>> from rankspace.datasets import load_wine
+    >>> dataset = load_wine()
     >>> dataset
-    Dataset('mlr-toy', 60 items x 2 features, 60 queries)
+    Dataset('wine', 178 items x 13 features, 178 queries)
     >>> dataset.part(range(20))
-    Dataset('mlr-toy', 20 items x 2 features, 20 queries)
+    Dataset('wine', 20 items x 13 features, 20 queries)
     """
 
     name: str
@@ -67,7 +67,7 @@ class Dataset:
         return self.queries is not None or self.query_texts is not None
 
     def part(self, which: Any) -> Dataset:
-        """Restrict the set to a split.
+        """Restrict the data set to a split.
 
         Parameters
         ----------
@@ -81,19 +81,16 @@ class Dataset:
             Without splits of its own.
         """
         rows = self._rows_of(which)
+        names = ["X", "labels", "qid", "grades", "texts"]
         if self.has_queries:
-            taken = {
-                name: _take(getattr(self, name), rows)
-                for name in ("queries", "query_texts")
-            }
-            relevance = (
-                None if self.relevance is None else self.relevance.take_queries(rows)
-            )
-        else:
-            names = ("X", "labels", "qid", "grades", "texts")
-            taken = {name: _take(getattr(self, name), rows) for name in names}
-            relevance = None if self.relevance is None else self.relevance[rows]
-        return replace(self, relevance=relevance, splits={}, **taken)
+            names = ["queries", "query_texts"]
+        fields = {name: _take(getattr(self, name), rows) for name in names}
+        relevance = self.relevance
+        if relevance is not None and self.has_queries:
+            relevance = relevance.take_queries(rows)
+        elif relevance is not None:
+            relevance = relevance[rows]
+        return replace(self, relevance=relevance, splits={}, **fields)
 
     def fold(self, number: int) -> dict[str, np.ndarray]:
         """Rows of a published fold.
@@ -101,17 +98,18 @@ class Dataset:
         Parameters
         ----------
         number : int
-            From 1. Sets with the parts S1 to S5 train fold 1 on S1, S2, S3, validate it on S4 and
-            test it on S5; each next fold shifts by one.
+            From 1. Of the parts S1 to S5, fold 1 trains on S1, S2, S3, validates on S4 and tests on
+            S5; each further fold shifts by one.
 
         Returns
         -------
         dict of ndarray
             Rows of "train", "vali" and "test", for `part`.
         """
-        if not 1 <= number <= self._n_folds:
+        n_folds = self._n_folds
+        if not 1 <= number <= n_folds:
             raise ValueError(
-                f"number must be a fold of {self.name}, from 1 to {self._n_folds}: got {number}. "
+                f"number must be a fold of {self.name}, from 1 to {n_folds}: got {number}. "
                 f"The splits are {', '.join(self.splits) or 'none'}."
             )
         if "S1" not in self.splits:
@@ -124,14 +122,14 @@ class Dataset:
 
     @property
     def _n_folds(self) -> int:
-        return sum(
-            bool(re.fullmatch(r"S\d|fold\d\.test", name)) for name in self.splits
-        )
+        return len([s for s in self.splits if re.fullmatch(r"S\d|fold\d\.test", s)])
 
     def _rows_of(self, which: Any) -> np.ndarray:
         if not isinstance(which, str):
             rows = np.asarray(which)
-            return np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.int64)
+            if rows.dtype == bool:
+                return np.flatnonzero(rows)
+            return rows.astype(np.int64)
         if which not in self.splits:
             raise ValueError(
                 f"which must be a split of {self.name}, one of {', '.join(self.splits) or 'none'}: "
@@ -140,31 +138,34 @@ class Dataset:
         return self.splits[which]
 
     def __repr__(self) -> str:
-        sizes = []
+        parts = [repr(self.name)]
         if self.X is not None:
-            sizes.append(f"{self.X.shape[0]} items x {self.X.shape[1]} features")
+            parts.append(f"{self.X.shape[0]} items x {self.X.shape[1]} features")
         elif self.texts is not None:
-            sizes.append(f"{len(self.texts)} texts")
+            parts.append(f"{len(self.texts)} texts")
         if self.relevance is not None:
-            sizes.append(f"{self.relevance.n_queries} queries")
-        return f"Dataset({', '.join([repr(self.name), *sizes])})"
+            parts.append(f"{self.relevance.n_queries} queries")
+        return f"Dataset({', '.join(parts)})"
 
 
 def labelled(name: str, X: Any, labels: np.ndarray, **fields: Any) -> Dataset:
-    """A data set whose items are relevant to those of the same class."""
+    """A data set with class labels: items are relevant to those of the same class."""
     return Dataset(name, X, Relevance.from_labels(labels), labels=labels, **fields)
 
 
 def consecutive(sizes: dict[str, int]) -> dict[str, np.ndarray]:
-    """Splits that follow each other."""
-    ends = np.cumsum([0, *sizes.values()])
-    return {
-        name: np.arange(start, end)
-        for name, start, end in zip(sizes, ends[:-1], ends[1:], strict=True)
-    }
+    """Splits of consecutive rows, given their sizes."""
+    splits = {}
+    start = 0
+    for name, size in sizes.items():
+        splits[name] = np.arange(start, start + size)
+        start += size
+    return splits
 
 
 def _take(values: Any, rows: np.ndarray) -> Any:
+    if values is None:
+        return None
     if isinstance(values, list):
         return [values[row] for row in rows.tolist()]
-    return None if values is None else values[rows]
+    return values[rows]

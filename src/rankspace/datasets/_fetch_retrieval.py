@@ -1,13 +1,14 @@
-"""Texts and queries with judgments, embedded by a sentence model."""
+"""Retrieval collections: texts, queries and judgments, with sentence embeddings."""
 
 from __future__ import annotations
 
 from ._beir import read_beir
-from ._checks import check_equal
+from ._catalogue import CATALOGUE
 from ._dataset import Dataset
-from ._folder import files_of
+from ._folder import check_equal, locate
 
-_SIZES = {
+# Number of texts, and of the queries in each split.
+SIZES = {
     "scifact": (5183, {"test": 300, "train": 809}),
     "nfcorpus": (3395, {"dev": 324, "test": 323, "train": 2563}),
     "cranfield": (1400, {"all": 225}),
@@ -18,13 +19,13 @@ _SIZES = {
 def fetch_scifact() -> Dataset:
     """SciFact (BEIR): 5183 abstracts, 809 + 300 claims as queries.
 
-    Looked for in the data folder (``RANKSPACE_DATA``).
+    Read from the data folder (``RANKSPACE_DATA``).
 
     Returns
     -------
     Dataset
-        ``X`` and ``queries`` are 384 numbers of all-MiniLM-L6-v2, of unit length; the splits
-        "train" and "test" number the queries.
+        ``X`` and ``queries`` are unit-length embeddings of all-MiniLM-L6-v2, 384 dimensions; the
+        splits "train" and "test" hold row numbers of the queries.
 
     Examples
     --------
@@ -38,13 +39,13 @@ def fetch_scifact() -> Dataset:
 def fetch_nfcorpus() -> Dataset:
     """NFCorpus (BEIR, 93% of its documents): 3395 medical texts, 2563 + 324 + 323 queries.
 
-    Looked for in the data folder (``RANKSPACE_DATA``).
+    Read from the data folder (``RANKSPACE_DATA``).
 
     Returns
     -------
     Dataset
-        Grades 1 and 2; the splits "train", "dev" and "test" number the queries; vectors as for
-        `fetch_scifact`.
+        Grades 1 and 2; the splits "train", "dev" and "test" hold row numbers of the queries;
+        vectors as for `fetch_scifact`.
 
     Examples
     --------
@@ -58,7 +59,7 @@ def fetch_nfcorpus() -> Dataset:
 def fetch_cranfield() -> Dataset:
     """Cranfield: 1400 abstracts on aerodynamics, 225 queries.
 
-    Looked for in the data folder (``RANKSPACE_DATA``).
+    Read from the data folder (``RANKSPACE_DATA``).
 
     Returns
     -------
@@ -77,7 +78,7 @@ def fetch_cranfield() -> Dataset:
 def fetch_npl() -> Dataset:
     """NPL (Vaswani): 11426 abstracts on electronics, 93 queries.
 
-    Looked for in the data folder (``RANKSPACE_DATA``).
+    Read from the data folder (``RANKSPACE_DATA``).
 
     Returns
     -------
@@ -94,11 +95,11 @@ def fetch_npl() -> Dataset:
 
 
 def _fetch(name: str) -> Dataset:
-    dataset = read_beir(files_of(name)[0].parent, name=name)
-    n_texts, n_queries = _SIZES[name]
+    folder = locate(name, CATALOGUE[name].files)[0].parent
+    dataset = read_beir(folder, name=name)
+    n_texts, n_queries = SIZES[name]
     check_equal(name, "shape of the vectors", (n_texts, 384), dataset.X.shape)
-    sizes = {split: rows.size for split, rows in dataset.splits.items()}
-    check_equal(
-        name, "number of queries", n_queries, sizes or {"all": len(dataset.queries)}
-    )
+    splits = dataset.splits or {"all": dataset.queries}
+    sizes = {split: len(queries) for split, queries in splits.items()}
+    check_equal(name, "number of queries", n_queries, sizes)
     return dataset

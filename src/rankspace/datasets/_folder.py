@@ -1,17 +1,17 @@
-"""Where data files lie, and what to say when they do not."""
+"""The data folder: where files are found, downloads, and checks of what was read."""
 
 from __future__ import annotations
 
 import os
 import socket
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from http.client import HTTPException
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from ._catalogue import CATALOGUE
+import numpy as np
 
 VARIABLE = "RANKSPACE_DATA"
 TIMEOUT_SECONDS = 20.0
@@ -26,58 +26,55 @@ def cache_folder() -> Path:
 
 
 def data_folder() -> Path:
-    """The folder that RANKSPACE_DATA names, else the cache folder."""
-    named = os.environ.get(VARIABLE)
-    return Path(named).expanduser() if named else cache_folder()
+    """The folder that RANKSPACE_DATA names, or else the cache folder."""
+    folder = os.environ.get(VARIABLE)
+    if folder:
+        return Path(folder).expanduser()
+    return cache_folder()
 
 
-def has_files(name: str) -> bool:
-    """Whether all files of a data set are in the data folder."""
-    return not _missing(name)
+def has_files(files: Sequence[str]) -> bool:
+    """Whether all these files are in the data folder."""
+    return not _missing(files)
 
 
-def files_of(name: str, containing: str = "") -> list[Path]:
-    """Paths of the files of a data set, or of those whose path contains a text.
+def locate(name: str, files: Sequence[str]) -> list[Path]:
+    """Paths of the files of a data set in the data folder.
 
-    Raises FileNotFoundError if one is not there.
+    Raises FileNotFoundError if one is missing.
     """
-    if _missing(name, containing):
-        raise not_found(name, containing)
-    return [
-        data_folder() / file for file in CATALOGUE[name].files if containing in file
-    ]
+    if _missing(files):
+        raise _not_found(name, files)
+    return [data_folder() / file for file in files]
 
 
-def not_found(name: str, containing: str = "", cause: str = "") -> FileNotFoundError:
-    """The error for files that are neither in the data folder nor to be had."""
-    missing = ", ".join(_missing(name, containing))
-    cause = f" The download failed: {cause}." if cause else ""
+def download(name: str, files: Sequence[str], fetch: Callable[[Path], T]) -> T:
+    """Call a fetcher of scikit-learn with a folder for its files."""
+    home = cache_folder() / "scikit-learn"
+    try:
+        with _short_timeout(), warnings.catch_warnings():
+            # scikit-learn warns before it retries; the error below says enough.
+            warnings.simplefilter("ignore")
+            return fetch(home)
+    except (OSError, HTTPException) as error:
+        raise _not_found(name, files, f" The download failed: {error}.") from error
+
+
+def _missing(files: Sequence[str]) -> list[str]:
+    folder = data_folder()
+    return [file for file in files if not (folder / file).exists()]
+
+
+def _not_found(name: str, files: Sequence[str], cause: str = "") -> FileNotFoundError:
     return FileNotFoundError(
-        f"the data set {name} needs these files under {data_folder()}: {missing}.{cause} "
+        f"the data set {name} needs these files under {data_folder()}: "
+        f"{', '.join(_missing(files))}.{cause} "
         f"Put them there, or set {VARIABLE} to a folder that holds them."
     )
 
 
-def download(name: str, fetch: Callable[[Path], T]) -> T:
-    """Call a fetcher of scikit-learn with a folder for its files."""
-    home = cache_folder() / "scikit-learn"
-    try:
-        with _impatient(), warnings.catch_warnings():
-            # scikit-learn warns before it tries again; the error below says enough.
-            warnings.simplefilter("ignore")
-            return fetch(home)
-    except (OSError, HTTPException) as error:
-        raise not_found(name, cause=str(error)) from error
-
-
-def _missing(name: str, containing: str = "") -> list[str]:
-    folder = data_folder()
-    files = (file for file in CATALOGUE[name].files if containing in file)
-    return [file for file in files if not (folder / file).exists()]
-
-
 @contextmanager
-def _impatient() -> Iterator[None]:
+def _short_timeout() -> Iterator[None]:
     """Let a silent server fail after seconds, not minutes."""
     before = socket.getdefaulttimeout()
     socket.setdefaulttimeout(TIMEOUT_SECONDS)
@@ -85,3 +82,20 @@ def _impatient() -> Iterator[None]:
         yield
     finally:
         socket.setdefaulttimeout(before)
+
+
+# ---------------------------------------------------------------------- checks
+
+
+def check_equal(name: str, what: str, expected: Any, got: Any) -> None:
+    """Raise unless a data set has its published size."""
+    if expected != got:
+        raise ValueError(
+            f"the {what} of {name} must be {expected}: got {got}. A file is damaged or another "
+            "version of the data set: put the original in its place."
+        )
+
+
+def class_counts(labels: np.ndarray) -> list[int]:
+    """Number of rows of each class, in the order of the sorted classes."""
+    return np.unique(labels, return_counts=True)[1].tolist()

@@ -1,4 +1,4 @@
-"""LETOR files: svmlight lines with a query each."""
+"""LETOR files for learning to rank: svmlight lines with a query id."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ from ..relevance.relevance import Relevance
 from ._dataset import Dataset
 
 BLOCK_BYTES = 1 << 22
-# Without n_features a mistyped index must not ask for all the memory there is.
+# Without n_features a mistyped index must not allocate all memory.
 WIDTH_LIMIT = 10_000
-FIRST_WIDTH, FIRST_HARD = 256, 1024
+# Columns, and numbers left to Python, that a block has room for before its width is known.
+FIRST_WIDTH = 256
+FIRST_HARD = 1024
 
 
 class Rows(NamedTuple):
-    """What a file, or a block of one, holds."""
+    """Features, grades, query ids and comments of a file, or of a block of one."""
 
     X: np.ndarray
     grades: np.ndarray
@@ -48,9 +50,9 @@ def read_letor(
 ) -> Dataset:
     """Read a learning-to-rank file: ``grade qid:7 1:0.5 2:0.25 # docid = d1``.
 
-    Lines are parsed in blocks by several threads, so that beside the result only a few megabytes
-    are held. Values are rounded as Python's ``float`` rounds them. Blank lines and lines that are
-    a comment only are skipped.
+    Lines are parsed in blocks by several threads, so that only a few megabytes are needed besides
+    the result. Values are rounded as by Python's ``float``. Blank lines and lines with nothing but
+    a comment are skipped.
 
     Parameters
     ----------
@@ -58,12 +60,12 @@ def read_letor(
         Plain text, or gzipped if the name ends in ``.gz``.
     n_features : int, optional
         Number of columns of ``X``; a larger index in the file is an error. By default the largest
-        index, which may then be at most 10 000: ``X`` is dense.
+        index, which must then be at most 10 000, because ``X`` is dense.
     dtype : dtype, default=float64
         float64 or float32, the type of ``X``.
     comments : bool, default=False
-        Keep the text after ``#`` of each line in ``texts``. If every line names another document
-        (by ``docid = ...``, or else by its whole comment), the names also become
+        Store the text after ``#`` of each line in ``texts``. If every line names a different
+        document (by ``docid = ...``, or else by its whole comment), the names also become
         ``relevance.item_ids``.
     n_jobs : int, optional
         Number of threads. By default one for each core the process may use.
@@ -95,7 +97,7 @@ def read_letor(
 
 
 def candidate_lists(name: str, rows: Rows, **fields: Any) -> Dataset:
-    """A data set of candidate lists, the documents named where that is possible."""
+    """A data set of candidate lists, with document ids if the comments name them."""
     relevance = Relevance.from_groups(
         rows.grades, rows.qid, item_ids=_document_ids(rows.comments)
     )
@@ -116,19 +118,19 @@ def read_rows(
     n_features: int | None = None,
     dtype: Any = np.float64,
     comments: bool = False,
-    with_qid: bool = True,
     n_jobs: int | None = None,
 ) -> Rows:
-    """Read the arrays of a LETOR file, or of an svmlight file without queries."""
+    """Read the arrays of a LETOR file."""
     dtype = np.dtype(dtype)
     if dtype not in (np.float64, np.float32):
         raise ValueError(f"dtype must be float64 or float32: got {dtype}.")
     if n_features is not None and n_features < 1:
         raise ValueError(f"n_features must be at least 1: got {n_features}.")
-    n_jobs = n_threads() if n_jobs is None else n_jobs
+    if n_jobs is None:
+        n_jobs = n_threads()
     if n_jobs < 1:
         raise ValueError(f"n_jobs must be at least 1: got {n_jobs}.")
-    parser = _Parser(path, n_features, dtype, comments, with_qid)
+    parser = _Parser(path, n_features, dtype, comments)
     texts = _read_blocks(path)
     blocks = list(ordered_map(parser, texts, n_jobs, max_in_flight=n_jobs + 2))
     if not any(block.qid.size for block in blocks):
@@ -137,20 +139,27 @@ def read_rows(
 
 
 def _read_blocks(path: PathLike) -> Iterator[_Block]:
-    """Cut a file into blocks of whole lines; the last gets the newline it may lack."""
-    line, rest = 1, b""
+    """Cut a file into blocks of whole lines; a newline is added if the last line has none."""
+    line = 1
+    rest = b""
     with open_bytes(path) as stream:
         while text := _next_text(path, stream, line, rest):
             end = text.rfind(b"\n") + 1
-            text, rest = (text[:end], text[end:]) if end else (text + b"\n", b"")
+            if not end:
+                text += b"\n"
+                end = len(text)
+            rest = text[end:]
+            text = text[:end]
             n_lines = text.count(b"\n")
             yield _Block(text, line, n_lines)
             line += n_lines
 
 
 def _next_text(path: PathLike, stream: Any, line: int, rest: bytes) -> bytes:
-    """Read on until there is a block's worth of text with a newline in it, or the end."""
-    parts, size, has_line = [rest], len(rest), False
+    """Read until there is a block's worth of text with a newline in it, or the end."""
+    parts = [rest]
+    size = len(rest)
+    has_line = False
     try:
         while size < BLOCK_BYTES or not has_line:
             chunk = stream.read1(BLOCK_BYTES)
@@ -166,7 +175,7 @@ def _next_text(path: PathLike, stream: Any, line: int, rest: bytes) -> bytes:
 
 
 class _Parser:
-    """Parse blocks of one file, several at a time."""
+    """Parser of the blocks of one file, safe to call from several threads."""
 
     def __init__(
         self,
@@ -174,7 +183,6 @@ class _Parser:
         n_features: int | None,
         dtype: np.dtype,
         comments: bool,
-        with_qid: bool,
     ) -> None:
         from .._engine.kernels import letor
 
@@ -184,44 +192,49 @@ class _Parser:
         self.n_features = n_features
         self.dtype = dtype
         self.comments = comments
-        self.with_qid = with_qid
-        # Largest index of each block done; appending is safe between threads.
+        # Largest index of each parsed block; appending is safe between threads.
         self.widths: list[int] = []
 
     @property
     def width(self) -> int:
-        """Number of columns as far as it is known."""
+        """Number of columns, as far as it is known."""
         return self.n_features or max(self.widths, default=0)
 
     def __call__(self, block: _Block) -> Rows:
-        width, capacity = self.width or FIRST_WIDTH, FIRST_HARD
+        width = self.width or FIRST_WIDTH
+        capacity = FIRST_HARD
         text = np.frombuffer(block.text, dtype=np.uint8)
         while True:
             X = _zeros(block.n_lines, width, self.dtype)
-            grades, qid = (
-                np.zeros(block.n_lines),
-                np.zeros(block.n_lines, dtype=np.int64),
-            )
+            grades = np.zeros(block.n_lines)
+            qid = np.zeros(block.n_lines, dtype=np.int64)
             spans = np.zeros((block.n_lines, 2), dtype=np.int64)
             hard = np.empty((capacity, 4), dtype=np.int64)
             status, n_rows, n_lines, at, seen, n_hard = self.kernels.read_block(
-                text, self.with_qid, self.limit, X, grades, qid, spans, hard
+                text, True, self.limit, X, grades, qid, spans, hard
             )
             values = self._round(block, hard[:n_hard])
             if status != self.kernels.FINE:
                 raise self._fault(status, block, n_lines, at)
             if seen <= width and n_hard <= capacity:
                 break
-            width, capacity = max(seen, width), max(n_hard, capacity)
+            # The block has more columns or hard numbers than there was room for: parse it again.
+            width = max(seen, width)
+            capacity = max(n_hard, capacity)
         for row, column, value in values:
-            (grades if column < 0 else X[:, column])[row] = value
+            if column < 0:
+                grades[row] = value
+            else:
+                X[row, column] = value
         self.widths.append(seen)
-        comments = _comments(block.text, spans[:n_rows]) if self.comments else None
+        comments = None
+        if self.comments:
+            comments = _comments(block.text, spans[:n_rows])
         return Rows(X[:n_rows], grades[:n_rows], qid[:n_rows], comments)
 
     def _round(self, block: _Block, hard: np.ndarray) -> list[tuple[int, int, float]]:
         """Row, column and value of the numbers that the kernel left to Python."""
-        # Whatever overflows float64 or float32 is among them.
+        # Any number that overflows float64 or float32 is among them.
         largest = float(np.finfo(self.dtype).max)
         values = []
         for row, column, start, end in hard.tolist():
@@ -246,18 +259,18 @@ class _Parser:
         }[status]
         way_out = ""
         if status == kernels.TOO_WIDE:
-            way_out = ". Pass a larger n_features" + (
-                "" if self.n_features else " to allow it"
-            )
-        got = repr(word.decode("utf-8", "replace")) if word else "the end of the line"
+            way_out = ". Pass a larger n_features"
+        got = "the end of the line"
+        if word:
+            got = repr(word.decode("utf-8", "replace"))
         return malformed(
             self.path, block.first_line + n_lines - 1, f"{what}: got {got}{way_out}"
         )
 
 
 def _zeros(n_rows: int, n_columns: int, dtype: np.dtype) -> np.ndarray:
-    # Mapped, not allocated: the memory goes back to the system block by block while `_join`
-    # copies, where an allocator would keep it, and the peak would be twice the result.
+    # Mapped, not allocated: `_join` returns the memory to the system block by block while it
+    # copies; an allocator would keep it, and the peak would be twice the result.
     memory = mmap.mmap(-1, n_rows * n_columns * dtype.itemsize)
     return np.frombuffer(memory, dtype=dtype).reshape(n_rows, n_columns)
 
@@ -270,16 +283,20 @@ def _comments(text: bytes, spans: np.ndarray) -> list[str]:
 
 
 def _document_ids(comments: list[str] | None) -> list[str] | None:
-    """Names out of comments, or None unless each line has one and they differ."""
+    """Document ids out of comments, or None unless each line has one and all differ."""
     if comments is None:
         return None
-    found = (re.search(r"\bdocid\s*=\s*(\S+)", comment) for comment in comments)
-    ids = [match[1] if match else c for match, c in zip(found, comments, strict=True)]
-    return ids if all(ids) and len(set(ids)) == len(ids) else None
+    ids = []
+    for comment in comments:
+        match = re.search(r"\bdocid\s*=\s*(\S+)", comment)
+        ids.append(match[1] if match else comment)
+    if not all(ids) or len(set(ids)) < len(ids):
+        return None
+    return ids
 
 
 def _join(blocks: list[Rows], width: int, dtype: np.dtype) -> Rows:
-    """Stack blocks of several widths, letting go of each once it is copied."""
+    """Stack blocks of different widths, freeing each once it is copied."""
     grades = np.concatenate([block.grades for block in blocks])
     qid = np.concatenate([block.qid for block in blocks])
     comments = None

@@ -1,4 +1,4 @@
-"""Synthetic sets whose answer is known."""
+"""Synthetic data with a known hidden metric."""
 
 from __future__ import annotations
 
@@ -8,135 +8,11 @@ from typing import Any
 import numpy as np
 
 from ..relevance.relevance import Relevance
-from ._dataset import Dataset, labelled
+from ._dataset import Dataset
 
-
-def make_mlr_toy(
-    n_samples: int = 200,
-    *,
-    n_classes: int = 2,
-    noise: float = 30.0,
-    spread: float = 0.2,
-    random_state: Any = None,
-) -> Dataset:
-    """Points of the plane whose class depends on the vertical axis alone.
-
-    The horizontal axis is noise of a large scale, which rules the Euclidean distance; a good
-    metric ignores it. In the manner of figure 1 of the MLR paper.
-
-    Parameters
-    ----------
-    n_samples : int, default=200
-        Number of points, dealt evenly to the classes.
-    n_classes : int, default=2
-        Class ``c`` lies around height ``c``.
-    noise : float, default=30.0
-        Standard deviation of the horizontal axis.
-    spread : float, default=0.2
-        Standard deviation of the heights of a class.
-    random_state : int, Generator or None
-        Seed.
-
-    Returns
-    -------
-    Dataset
-
-    References
-    ----------
-    McFee and Lanckriet. Metric learning to rank. ICML 2010.
-
-    Examples
-    --------
-    >>> from rankspace.datasets import make_mlr_toy
-    >>> dataset = make_mlr_toy(100, random_state=0)
-    >>> bool(dataset.X[:, 0].std() > 10 * dataset.X[:, 1].std())
-    True
-    """
-    _check_count("n_classes", n_classes, 2)
-    _check_count("n_samples", n_samples, n_classes)
-    rng = np.random.default_rng(random_state)
-    labels = rng.permutation(np.arange(n_samples) % n_classes)
-    heights = labels + spread * rng.standard_normal(n_samples)
-    X = np.column_stack([noise * rng.standard_normal(n_samples), heights])
-    return labelled(
-        "mlr-toy",
-        X,
-        labels,
-        feature_names=["noise", "signal"],
-        description="The class depends on the second column, the first is large noise.",
-    )
-
-
-def make_gaussian_mixture(
-    n_centers: int = 3,
-    *,
-    n_classes: int = 3,
-    n_samples: int = 600,
-    n_features: int = 2,
-    n_queries: int = 10,
-    spread: float = 1.0,
-    random_state: Any = None,
-) -> Dataset:
-    """Candidate lists drawn from a Gaussian mixture with several centres for each grade.
-
-    The grade of a point is the number of its class. With more than one centre a class, no single
-    linear metric serves everywhere, but local ones do. In the manner of figure 2 of the L-GMML
-    paper.
-
-    Parameters
-    ----------
-    n_centers : int, default=3
-        Centres of each class, uniform in a box of width ``10 * (n_centers * n_classes) **
-        (1 / n_features)``.
-    n_classes : int, default=3
-        Grades 0 to ``n_classes - 1``.
-    n_samples : int, default=600
-        Number of points, dealt evenly to the centres.
-    n_features : int, default=2
-        Dimension.
-    n_queries : int, default=10
-        Number of lists the points are dealt to at random.
-    spread : float, default=1.0
-        Standard deviation around a centre.
-    random_state : int, Generator or None
-        Seed.
-
-    Returns
-    -------
-    Dataset
-        With ``grades``, ``qid``, and the grades as whole ``labels``.
-
-    References
-    ----------
-    Su, King and Lyu. Learning to rank using localized geometric mean metrics. SIGIR 2017.
-
-    Examples
-    --------
-    >>> from rankspace.datasets import make_gaussian_mixture
-    >>> make_gaussian_mixture(2, n_samples=60, n_queries=3, random_state=0)
-    Dataset('gaussian-mixture', 60 items x 2 features, 3 queries)
-    """
-    _check_count("n_centers", n_centers, 1)
-    _check_count("n_classes", n_classes, 2)
-    _check_count("n_queries", n_queries, 1)
-    _check_count("n_features", n_features, 1)
-    _check_count("n_samples", n_samples, max(n_centers * n_classes, n_queries))
-    rng = np.random.default_rng(random_state)
-    n_all = n_centers * n_classes
-    centers = rng.uniform(0, 10 * n_all ** (1 / n_features), (n_all, n_features))
-    center = rng.permutation(np.arange(n_samples) % n_all)
-    X = centers[center] + spread * rng.standard_normal((n_samples, n_features))
-    labels = center % n_classes
-    qid = np.sort(np.arange(n_samples) % n_queries)
-    return Dataset(
-        "gaussian-mixture",
-        X,
-        Relevance.from_groups(labels, qid),
-        labels=labels,
-        qid=qid,
-        grades=labels.astype(np.float64),
-        description="Gaussian mixture; the grade is the number of the class.",
-    )
+MAX_MATCHES = 4
+MAX_OTHERS = 12
+MAX_SHOWN = MAX_MATCHES + MAX_OTHERS
 
 
 def make_matching(
@@ -149,7 +25,7 @@ def make_matching(
     hidden_map: Any = None,
     random_state: Any = None,
 ) -> Dataset:
-    """Users with a few successful and unsuccessful matches each, shaped like a dating service.
+    """Synthetic matching service: users with a few successful and unsuccessful matches each.
 
     Each user was shown 7 to 16 others. Of these, 2 to 4 were matches: the nearest under a hidden
     linear metric, up to noise. The 5 to 12 others were not, and all pairs that never met are
@@ -167,10 +43,10 @@ def make_matching(
         Standard deviation of what is added to the hidden squared distances, in units of their
         own standard deviation.
     n_queries : int, optional
-        How many users, drawn at random, are queries; the others are only met. All by default.
+        How many users, drawn at random, are queries; the others are items only. All by default.
     hidden_map : array-like of shape (n_features, n_hidden), optional
-        The map under which users match; drawn at random by default. Two sets with one map are two
-        intervals of one service.
+        The map under which users match; drawn at random by default. Two data sets with the same
+        map are two intervals of one service.
     random_state : int, Generator or None
         Seed.
 
@@ -190,7 +66,7 @@ def make_matching(
     >>> int(dataset.relevance.n_relevant.min()), int(dataset.relevance.n_irrelevant.min())
     (2, 5)
     """
-    _check_count("n_users", n_users, 2 * MOST_SHOWN)
+    _check_count("n_users", n_users, 2 * MAX_SHOWN)
     _check_count("n_features", n_features, 1)
     _check_count("n_hidden", n_hidden, 1)
     rng = np.random.default_rng(random_state)
@@ -202,7 +78,7 @@ def make_matching(
     if n_queries is not None:
         _check_count("n_queries", n_queries, 1)
         queries = np.sort(rng.permutation(n_users)[:n_queries])
-    shown = _draw_others(queries, n_users, MOST_SHOWN, rng)
+    shown = _draw_others(queries, n_users, MAX_SHOWN, rng)
     gaps = np.stack(
         [((hidden[queries] - hidden[row]) ** 2).sum(axis=1) for row in shown.T], axis=1
     )
@@ -217,16 +93,12 @@ def make_matching(
 
 
 def _check_map(hidden_map: Any, n_features: int) -> np.ndarray:
-    found = np.asarray(hidden_map, dtype=float)
-    if found.ndim != 2 or len(found) != n_features:
+    array = np.asarray(hidden_map, dtype=float)
+    if array.ndim != 2 or len(array) != n_features:
         raise ValueError(
-            f"hidden_map must have {n_features} rows: got shape {found.shape}."
+            f"hidden_map must have {n_features} rows: got shape {array.shape}."
         )
-    return found
-
-
-MOST_MATCHES, MOST_OTHERS = 4, 12
-MOST_SHOWN = MOST_MATCHES + MOST_OTHERS
+    return array
 
 
 def _draw_others(
@@ -234,12 +106,12 @@ def _draw_others(
 ) -> np.ndarray:
     """Draw k distinct others of n for some users; rows with a repeat are drawn again."""
     drawn = np.empty((users.size, k), dtype=np.int64)
-    open_rows = np.arange(users.size)
-    while open_rows.size:
-        numbers = rng.integers(0, n - 1, (open_rows.size, k))
-        drawn[open_rows] = numbers + (numbers >= users[open_rows][:, None])
+    pending = np.arange(users.size)
+    while pending.size:
+        numbers = rng.integers(0, n - 1, (pending.size, k))
+        drawn[pending] = numbers + (numbers >= users[pending][:, None])
         repeats = (np.diff(np.sort(numbers, axis=1), axis=1) == 0).any(axis=1)
-        open_rows = open_rows[repeats]
+        pending = pending[repeats]
     return drawn
 
 
@@ -248,15 +120,16 @@ def _match_relevance(
 ) -> Relevance:
     """Judge the first 2 to 4 columns of each row matches, and the last 5 to 12 not."""
     n = shown.shape[0]
-    n_matches = rng.integers(2, MOST_MATCHES + 1, (n, 1))
-    n_others = rng.integers(5, MOST_OTHERS + 1, (n, 1))
-    column = np.arange(MOST_SHOWN)
-    met = (column < n_matches) | (column >= MOST_SHOWN - n_others)
+    n_matches = rng.integers(2, MAX_MATCHES + 1, (n, 1))
+    n_others = rng.integers(5, MAX_OTHERS + 1, (n, 1))
+    column = np.arange(MAX_SHOWN)
+    met = (column < n_matches) | (column >= MAX_SHOWN - n_others)
     order = np.argsort(np.where(met, shown, n_users), axis=1, kind="stable")
     matched = np.take_along_axis(
         np.broadcast_to(column < n_matches, shown.shape), order, axis=1
     )
-    met, shown = (np.take_along_axis(values, order, axis=1) for values in (met, shown))
+    met = np.take_along_axis(met, order, axis=1)
+    shown = np.take_along_axis(shown, order, axis=1)
     indptr = np.concatenate(([0], np.cumsum(met.sum(axis=1))))
     return Relevance(
         n_users,

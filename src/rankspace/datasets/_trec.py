@@ -1,4 +1,4 @@
-"""Rankings as the text that retrieval tools exchange."""
+"""TREC run files: rankings as the text that retrieval tools exchange."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..search.ranking import Ranking
 
 
 def read_trec_run(path: PathLike) -> Ranking:
-    """Read a TREC run: ``query Q0 item rank score tag`` a line.
+    """Read a TREC run: lines of ``query Q0 item rank score tag``.
 
     A list is ordered by descending score, equal scores by rank, equal ranks by line. The distance
     of an item is minus its score. Queries and items are numbered by first appearance.
@@ -82,17 +82,14 @@ def write_trec_run(ranking: Ranking, path: PathLike, tag: str = "rankspace") -> 
     >>> path.read_text().splitlines()
     ['0 Q0 1 1 -0.25 mine', '0 Q0 0 2 -0.5 mine']
     """
-    with replacing(path) as raw:
+    lines = (line.encode("utf-8") for line in _lines(ranking, tag))
+    with replacing(path) as stream:
+        if not str(path).endswith(".gz"):
+            stream.writelines(lines)
+            return
         # mtime=0: equal rankings give equal files.
-        packed = (
-            gzip.GzipFile("", "wb", fileobj=raw, mtime=0)
-            if str(path).endswith(".gz")
-            else None
-        )
-        for line in _lines(ranking, tag):
-            (packed or raw).write(line.encode("utf-8"))
-        if packed is not None:
-            packed.close()
+        with gzip.GzipFile("", "wb", fileobj=stream, mtime=0) as packed:
+            packed.writelines(lines)
 
 
 def _read_entry(
@@ -102,21 +99,21 @@ def _read_entry(
     if len(fields) != 6:
         raise malformed(path, number, f"must have 6 columns: got {len(fields)}")
     try:
-        rank, score = int(fields[3]), float(fields[4])
+        rank = int(fields[3])
+        score = float(fields[4])
     except ValueError:
-        what = (
-            f"must have a whole rank and a score: got {fields[3]!r} and {fields[4]!r}"
-        )
-        raise malformed(path, number, what) from None
+        got = f"{fields[3]!r} and {fields[4]!r}"
+        rule = f"must have a whole rank and a score: got {got}"
+        raise malformed(path, number, rule) from None
     if math.isnan(score):
         raise malformed(path, number, "must have a score: got NaN")
     return fields[0], fields[2], (0.0 - score, rank)
 
 
 def _sorted(entries: dict[int, tuple[float, int]]) -> tuple[np.ndarray, np.ndarray]:
-    ordered = sorted(entries.items(), key=lambda entry: entry[1])
-    items = np.array([item for item, _ in ordered], dtype=np.int64)
-    return items, np.array([distance for _, (distance, _) in ordered])
+    items = sorted(entries, key=entries.__getitem__)
+    distances = np.array([entries[item][0] for item in items])
+    return np.array(items, dtype=np.int64), distances
 
 
 def _lines(ranking: Ranking, tag: str) -> Iterator[str]:
@@ -124,17 +121,16 @@ def _lines(ranking: Ranking, tag: str) -> Iterator[str]:
     for query in range(ranking.n_queries):
         query_id = _check_name(ranking.query_id(query), "query ids")
         distances = ranking[query][1].tolist()
-        for rank, (item, distance) in enumerate(
-            zip(ranking.ids(query), distances, strict=True), 1
-        ):
+        for place, item in enumerate(ranking.ids(query)):
             _check_name(item, "item ids")
-            yield f"{query_id} Q0 {item} {rank} {0.0 - distance!r} {tag}\n"
+            score = 0.0 - distances[place]
+            yield f"{query_id} Q0 {item} {place + 1} {score!r} {tag}\n"
 
 
 def _check_name(name: str, what: str) -> str:
     if len(name.split()) != 1 or name != name.strip():
         raise ValueError(
-            f"{what} must be one word in a TREC run, whose columns are split at blanks: got "
-            f"{name!r}. Give other names to the ranking."
+            f"{what} must be one word in a TREC run, where spaces separate the columns: got "
+            f"{name!r}. Choose names without spaces."
         )
     return name

@@ -5,9 +5,7 @@ from .page.report import write_report
 from .plots import (
     ConvergenceDisplay,
     SpectrumDisplay,
-    grouped_bars,
     n_directions,
-    panels,
 )
 from .spaces import GainsDisplay, LearningCurveDisplay, SpaceDisplay
 
@@ -19,8 +17,6 @@ __all__ = [
     "SpaceDisplay",
     "SpectrumDisplay",
     "TopicsDisplay",
-    "grouped_bars",
     "n_directions",
-    "panels",
     "write_report",
 ]

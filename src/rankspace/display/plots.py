@@ -9,7 +9,7 @@ import numpy as np
 
 from ..metrics.embedding import LinearMetric
 from .features import PixelClustersDisplay, TopicsDisplay
-from .figures import COLOURS, axes, draw_points, figure
+from .figures import COLOURS, axes
 from .spaces import GainsDisplay, LearningCurveDisplay, SpaceDisplay
 
 __all__ = [
@@ -20,9 +20,7 @@ __all__ = [
     "SpaceDisplay",
     "SpectrumDisplay",
     "TopicsDisplay",
-    "grouped_bars",
     "n_directions",
-    "panels",
 ]
 
 
@@ -210,100 +208,3 @@ def n_directions(spectrum: Any, mass: float = 0.95) -> int:
     return (
         int(np.searchsorted(sums, (mass - 1e-12) * sums[-1]) + 1) if sums[-1] > 0 else 0
     )
-
-
-def grouped_bars(
-    groups: Sequence[str],
-    series: Mapping[str, Sequence[float]],
-    y_name: str,
-    *,
-    log: bool = False,
-) -> Any:
-    """Bars side by side: a group for each column, a colour for each series.
-
-    Parameters
-    ----------
-    groups : sequence of str
-        Names below the groups.
-    series : mapping of str to sequence of float
-        A value for each group.
-    y_name : str
-        Name of the upward axis.
-    log : bool, default=False
-        Whether that axis is logarithmic.
-
-    Returns
-    -------
-    matplotlib figure
-    """
-    drawn = figure(size=(1.6 * len(groups) + 2, 3.5))
-    ax = drawn.axes[0]
-    width = 0.8 / len(series)
-    for number, (name, values) in enumerate(series.items()):
-        ax.bar(
-            np.arange(len(groups)) + (number + 0.5) * width - 0.4,
-            values,
-            width,
-            label=name,
-        )
-    ax.set_xticks(np.arange(len(groups)), groups)
-    ax.set_ylabel(y_name)
-    ax.set_yscale("log" if log else "linear")
-    drawn.legend(loc="outside right upper", fontsize="small")
-    return drawn
-
-
-def panels(views: Mapping[str, Any], labels: Any) -> Any:
-    """Points of the plane under several metrics side by side, coloured by class.
-
-    Parameters
-    ----------
-    views : mapping of str to array-like of shape (n, 2)
-        The points under each metric, by its name.
-    labels : array-like of shape (n,)
-        Class of each point.
-
-    Returns
-    -------
-    matplotlib figure
-    """
-    drawn = figure(len(views), (3.0 * len(views), 3.0))
-    for ax, (name, points) in zip(drawn.axes, views.items(), strict=True):
-        draw_points(ax, points, labels)
-        ax.set_title(name)
-    return drawn
-
-
-def curves(
-    views: Mapping[str, Mapping[str, tuple[Any, Any]]],
-    x_name: str,
-    *,
-    log: Sequence[str] = (),
-    log_x: bool = False,
-) -> Any:
-    """Lines in panels side by side, a colour for each name.
-
-    Parameters
-    ----------
-    views : mapping of str to mapping of str to pair of array-likes
-        For each panel, by what it shows, the abscissas and ordinates of each line.
-    x_name : str
-        Name of the other axis.
-    log : sequence of str, optional
-        Panels whose upward axis is logarithmic.
-    log_x : bool, default=False
-        Whether the other axis is.
-
-    Returns
-    -------
-    matplotlib figure
-    """
-    drawn = figure(len(views), (3.2 * len(views) + 1.8, 3.2))
-    for ax, (title, lines) in zip(drawn.axes, views.items(), strict=True):
-        for name, (x, y) in lines.items():
-            ax.plot(x, y, ".-", label=name)
-        ax.set(title=title, xlabel=x_name, xscale="log" if log_x else "linear")
-        ax.set_yscale("log" if title in log else "linear")
-    handles, names = drawn.axes[0].get_legend_handles_labels()
-    drawn.legend(handles, names, loc="outside right upper", fontsize="small")
-    return drawn

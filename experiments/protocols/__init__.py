@@ -1,0 +1,1 @@
+"""Evaluation protocols: each module has ``run(recipe, jobs)``, which returns an `Outcome`."""

@@ -1,0 +1,127 @@
+"""Local metrics: the score on new queries against the number of metrics."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.decomposition import PCA
+
+from rankspace import LGMML, BaseRanker, Relevance
+from rankspace.datasets import Dataset
+from rankspace.relevance.splits import hold_out, split_queries
+
+from ..data import make_gaussian_mixture, open_dataset
+from ..methods import evaluate_ranker
+from ..pictures import curves
+from ..recipe import Recipe
+from ..run import Jobs, Outcome, Table
+
+
+class Problem(NamedTuple):
+    """Training rows and judgments, and test ones, with the vectors of separate test queries."""
+
+    X: np.ndarray
+    relevance: Relevance
+    test_X: np.ndarray
+    test_relevance: Relevance
+    test_queries: np.ndarray | None = None
+
+    def scores(self, model: BaseRanker, measures: str) -> dict[str, float]:
+        """Means over the test queries."""
+        return evaluate_ranker(
+            model, self.test_X, self.test_relevance, self.test_queries, measures
+        )
+
+
+def run(recipe: Recipe, jobs: Jobs) -> Outcome:
+    """A row for each method on each problem, a column for each number of metrics."""
+    options, methods = recipe.options, recipe.content["methods"]
+    counts, seeds = options["counts"], range(options["n_seeds"])
+    rows, pictures, notes = [], {}, list(recipe.content["notes"])
+    for problem in recipe.content["problems"]:
+        pieces = [
+            (problem, method["fixed"], count, seed)
+            for method, count, seed in itertools.product(methods, counts, seeds)
+        ]
+        try:
+            scores = jobs.map(one_piece, pieces)
+        except FileNotFoundError as error:
+            notes.append(f"Left out: {problem['label']}. {error}")
+            continue
+        means = np.reshape(scores, (len(methods), len(counts), -1)).mean(axis=2)
+        panel = {}
+        for method, values in zip(methods, means, strict=True):
+            name = f"{problem['label']}, {method['label']}"
+            rows.append((name, problem["measure"], *(f"{v:.3f}" for v in values)))
+            panel[method["label"]] = (counts, values)
+        view = {f"{problem['label']}: {problem['measure']}": panel}
+        pictures[problem["name"]] = partial(curves, view, "local metrics", log_x=True)
+    header = ["problem, method", "measure", *map(str, counts)]
+    table = Table("Score by number of metrics", header, rows)
+    return Outcome(recipe, [table], notes, pictures)
+
+
+def one_piece(
+    problem: Mapping[str, Any], fixed: Mapping[str, Any], count: int, seed: int
+) -> float:
+    """The mean over new queries."""
+    data = load_problem(problem, seed)
+    model = make_lgmml({"n_metrics": count, "random_state": seed, **fixed})
+    model.fit(data.X, data.relevance)
+    return data.scores(model, problem["measure"])[problem["measure"]]
+
+
+def make_lgmml(options: Mapping[str, Any]) -> LGMML:
+    """LGMML, in the form of the paper if the option "paper" is set."""
+    options = dict(options)
+    if options.pop("paper", False):
+        return LGMML.paper(**options)
+    return LGMML(**options)
+
+
+def load_problem(problem: Mapping[str, Any], seed: int) -> Problem:
+    """New draws of a mixture, a published fold, or songs and spoken letters held out."""
+    kind = problem["kind"]
+    if kind == "mixture":
+        drawn = make_gaussian_mixture(random_state=seed, **problem["options"])
+        qid = np.asarray(drawn.qid)
+        first = qid < np.median(qid)
+        return _train_test(drawn, first, ~first)
+    if kind in ("cal500", "isolet"):
+        return examples(problem, seed)
+    dataset = open_dataset(problem["dataset"])
+    splits = dataset.splits
+    if kind == "fold":
+        splits = dataset.fold(seed % 5 + 1)
+    return _train_test(dataset, splits["train"], splits["test"])
+
+
+def _train_test(
+    dataset: Dataset, train_rows: np.ndarray, test_rows: np.ndarray
+) -> Problem:
+    train = dataset.part(train_rows)
+    test = dataset.part(test_rows)
+    assert train.relevance is not None
+    assert test.relevance is not None
+    return Problem(train.X, train.relevance, test.X, test.relevance)
+
+
+def examples(problem: Mapping[str, Any], seed: int) -> Problem:
+    """Query by example: a fifth of the rows is held out and ranks the others."""
+    dataset = open_dataset(problem["kind"])
+    if problem["kind"] == "isolet":
+        order = np.random.default_rng(seed).permutation(len(dataset.X))
+        dataset = dataset.part(np.sort(order[: problem["n_items"]]))
+    X = dataset.X - dataset.X.mean(axis=0)
+    X = X / np.where(X.std(axis=0) > 0, X.std(axis=0), 1)
+    if "n_components" in problem:
+        X = PCA(problem["n_components"], random_state=0).fit_transform(X)
+    assert dataset.relevance is not None
+    n_queries = dataset.relevance.n_queries
+    train, test = split_queries(n_queries, 0.2, np.random.RandomState(seed))
+    split = hold_out(X, dataset.relevance, None, train, test)
+    return Problem(split.X, split.relevance, split.X, split.judged, split.points)

@@ -1,0 +1,109 @@
+"""Recipes: TOML files that say what a paper ran, what it published, and how to rerun it."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Self
+
+FOLDER = Path(__file__).parent / "recipes"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One table or figure to reproduce. ``recipes/README.md`` documents the fields of the file.
+
+    Parameters
+    ----------
+    name : str
+        The name of the file without ``.toml``.
+    title, paper, cost : str
+        What it shows, where it was published, and how long it takes.
+    protocol : str
+        The module of `experiments.protocols` that runs it.
+    requires : sequence of str
+        Packages it needs besides ``rankspace[plot]``, as pip names them.
+    options : mapping
+        Numbers of the protocol: splits, seeds, sizes.
+    content : mapping
+        Everything else: data sets, methods and published values, as the protocol reads them.
+    """
+
+    name: str
+    title: str
+    paper: str
+    cost: str
+    protocol: str
+    requires: tuple[str, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    content: Mapping[str, Any] = field(default_factory=dict)
+
+    def with_options(self, changes: Mapping[str, Any]) -> Self:
+        """Return the recipe with some of its options changed."""
+        unknown = sorted(set(changes) - set(self.options))
+        if unknown:
+            raise ValueError(
+                f"recipe {self.name} has no option {unknown[0]!r}: it has "
+                f"{', '.join(self.options) or 'none'}."
+            )
+        return replace(self, options={**self.options, **changes})
+
+
+def list_recipes() -> list[str]:
+    """Names of the recipes in this repository.
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> from experiments import list_recipes
+    >>> "mlr-table-2" in list_recipes()
+    True
+    """
+    return sorted(path.stem for path in FOLDER.glob("*.toml"))
+
+
+def load_recipe(name: str | Path) -> Recipe:
+    """Read a recipe by its name, or from a TOML file.
+
+    Parameters
+    ----------
+    name : str or path
+        One of `list_recipes`, or a path that ends in ``.toml``.
+
+    Returns
+    -------
+    Recipe
+
+    Examples
+    --------
+    >>> from experiments import load_recipe
+    >>> load_recipe("mlr-figure-1").paper
+    'McFee and Lanckriet, Metric learning to rank, ICML 2010, figure 1'
+    """
+    path = Path(name)
+    if path.suffix != ".toml":
+        path = FOLDER / f"{name}.toml"
+        if str(name) not in list_recipes():
+            raise ValueError(
+                f"there is no recipe {str(name)!r}: there are {', '.join(list_recipes())}."
+            )
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"recipe {path.stem} is not valid TOML: {error}.") from error
+    head = {
+        key: content.pop(key, None) for key in ("title", "paper", "cost", "protocol")
+    }
+    missing = [key for key, value in head.items() if not isinstance(value, str)]
+    if missing:
+        raise ValueError(f"recipe {path.stem} must give {missing[0]} as a string.")
+    requires = tuple(content.pop("requires", ()))
+    options = content.pop("options", {})
+    return Recipe(
+        path.stem, **head, requires=requires, options=options, content=content
+    )
