@@ -384,7 +384,7 @@ def test_a_checkpoint_of_other_data_or_parameters_is_refused(tmp_path, wine):
         ({"reg": 1.0}, "reg == 1.0, must be < 1"),
         ({"step": 0}, "step == 0, must be > 0"),
         ({"rank_weights": "squared"}, "rank_weights must be one of .*: got 'squared'"),
-        ({"rank_weights": "precision@0"}, "a number of at least 1 in the place of k: got 'precision@0'"),
+        ({"rank_weights": "precision@0"}, "at least 1 in the place of k: got 'precision@0'"),
         ({"rank_weights": "precision"}, "rank_weights must be one of"),
         ({"regularizer": "trace"}, "regularizer must be one of pairs, frobenius: got 'trace'"),
         ({"init": "zero"}, "init must be one of pca, random, identity: got 'zero'"),

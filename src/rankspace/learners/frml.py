@@ -82,7 +82,7 @@ class FRML(LinearRanker):
     step : float, default=2.0
         Multiplies the length of all steps.
     n_shards : int, default=1
-        Deal the queries out to so many shards, which go on from one metric at once, in threads or
+        Number of shards of the queries, which train in parallel from one metric, in threads or
         on a cluster, and come together in their mean every few thousand triplets. The answer
         depends on the number of shards, not on where they run.
     warm_start : bool, default=False
