@@ -21,7 +21,7 @@ from scipy.stats import permutation_test
 from sklearn.metrics import roc_auc_score
 
 from rankspace import Ranking, Relevance, evaluate
-from rankspace.evaluation.report import RESAMPLES, _p_value
+from rankspace.evaluation.significance import RESAMPLES, randomisation_p_value
 
 N_QUERIES, N_ITEMS = 1000, 1000
 PAIRS = {
@@ -69,7 +69,9 @@ def first_call(cache: str) -> float:
 def sign_flips() -> list[Any]:
     """A paired randomisation test of 1,000 differences."""
     differences = np.random.default_rng(0).normal(0.05, 1.0, size=N_QUERIES)
-    ours = best_seconds(lambda: _p_value(differences, np.ones(N_QUERIES), 0))
+    ours = best_seconds(
+        lambda: randomisation_p_value(differences, np.ones(N_QUERIES), 0)
+    )
 
     def other() -> None:
         permutation_test(
