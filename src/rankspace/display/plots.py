@@ -8,20 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from ..metrics.embedding import LinearMetric
-from .features import PixelClustersDisplay, TopicsDisplay
 from .figures import COLOURS, axes
-from .spaces import GainsDisplay, LearningCurveDisplay, SpaceDisplay
-
-__all__ = [
-    "ConvergenceDisplay",
-    "GainsDisplay",
-    "LearningCurveDisplay",
-    "PixelClustersDisplay",
-    "SpaceDisplay",
-    "SpectrumDisplay",
-    "TopicsDisplay",
-    "n_directions",
-]
 
 
 class ConvergenceDisplay:
