@@ -245,8 +245,9 @@ def test_one_gzipped_file_of_judgments(folder):
     judged = read_beir(folder)
     lines = [
         f"{judged.relevance.query_ids[q]}\t{judged.relevance.item_ids[i]}\t1"
-        for q in range(judged.relevance.n_queries) for i in judged.relevance.relevant(q)
-    ]  # fmt: skip
+        for q in range(judged.relevance.n_queries)
+        for i in judged.relevance.relevant(q)
+    ]
     shutil.rmtree(folder / "qrels")
     (folder / "qrels.tsv.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
     found = read_beir(folder)

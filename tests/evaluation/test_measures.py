@@ -44,9 +44,14 @@ class Problem:
     def relevance(self, **options):
         judged = [{i: g for i, g in enumerate(row) if g == g} for row in self.grades]
         return Relevance.from_lists(
-            judged, n_items=len(self.grades[0]), query_rows=self.own, unjudged=self.unjudged,
-            min_relevant_grade=self.min_relevant_grade, weights=self.weights, **options,
-        )  # fmt: skip
+            judged,
+            n_items=len(self.grades[0]),
+            query_rows=self.own,
+            unjudged=self.unjudged,
+            min_relevant_grade=self.min_relevant_grade,
+            weights=self.weights,
+            **options,
+        )
 
     def ranking(self, **options):
         return Ranking.from_distances(self.distances, **options)
@@ -207,11 +212,14 @@ def test_lists_and_items_are_matched_by_name(problem, ties, data):
     table = data.draw(
         st.lists(
             st.lists(
-                st.sampled_from([0.0, 1.0, INF]), min_size=len(listed), max_size=len(listed)
+                st.sampled_from([0.0, 1.0, INF]),
+                min_size=len(listed),
+                max_size=len(listed),
             ),
-            min_size=len(lists), max_size=len(lists),
+            min_size=len(lists),
+            max_size=len(lists),
         )
-    )  # fmt: skip
+    )
     ranking = Ranking.from_distances(table, query_ids=lists, item_ids=listed)
     relevance = problem.relevance(query_ids=queries, item_ids=names)
     for mine, theirs in ((lists, queries), (listed, names)):
@@ -232,9 +240,14 @@ def test_lists_and_items_are_matched_by_name(problem, ties, data):
         own = columns.index(names[problem.own[q]]) if problem.own[q] >= 0 else -1
         for name in TOP_MEASURES:
             expected = query_score(
-                name, grades, distances, own=own, unjudged=problem.unjudged,
-                min_relevant_grade=problem.min_relevant_grade, ties=ties,
-            )  # fmt: skip
+                name,
+                grades,
+                distances,
+                own=own,
+                unjudged=problem.unjudged,
+                min_relevant_grade=problem.min_relevant_grade,
+                ties=ties,
+            )
             assert report.values[name][q] == pytest.approx(
                 expected, nan_ok=True, abs=1e-12
             ), name
@@ -247,10 +260,11 @@ def test_lists_and_items_are_matched_by_name(problem, ties, data):
             st.sampled_from([NAN, -1.0, 0.0, 1.0, 2.0]),
             st.sampled_from([0.0, 1.0, 2.0]),
         ),
-        min_size=1, max_size=8,
+        min_size=1,
+        max_size=8,
     ),
     unjudged=st.sampled_from(["irrelevant", "ignore"]),
-)  # fmt: skip
+)
 @settings(deadline=None, max_examples=100)
 def test_candidate_lists_equal_the_reference(rows, unjudged):
     qid, grades, distances = zip(*rows, strict=True)
@@ -450,9 +464,14 @@ def test_large_rankings_are_scored_in_threads_as_in_blocks(rng):
 
 
 TREC = {
-    "map": "map", "mrr": "recip_rank", "p@5": "P.5", "r@5": "recall.5",
-    "ndcg-linear": "ndcg", "ndcg-linear@5": "ndcg_cut.5", "ndcg-linear@100": "ndcg_cut.100",
-}  # fmt: skip
+    "map": "map",
+    "mrr": "recip_rank",
+    "p@5": "P.5",
+    "r@5": "recall.5",
+    "ndcg-linear": "ndcg",
+    "ndcg-linear@5": "ndcg_cut.5",
+    "ndcg-linear@100": "ndcg_cut.100",
+}
 
 
 def random_collection(seed, max_grade=3):

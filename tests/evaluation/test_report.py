@@ -95,10 +95,13 @@ def test_repr_names_the_means():
 
 @given(
     pairs=st.lists(
-        st.tuples(st.integers(0, 8), st.integers(0, 8), st.sampled_from([0.0, 0.5, 1.0, 2.0])),
-        min_size=1, max_size=10,
+        st.tuples(
+            st.integers(0, 8), st.integers(0, 8), st.sampled_from([0.0, 0.5, 1.0, 2.0])
+        ),
+        min_size=1,
+        max_size=10,
     )
-)  # fmt: skip
+)
 @settings(deadline=None, max_examples=40)
 def test_p_value_is_the_share_of_all_sign_flips(pairs):
     a, b, weights = (
@@ -121,9 +124,14 @@ def test_drawn_p_values_agree_with_those_of_scipy(n, rng):
     )  # one and a half standard errors
     found = compare(report(*np.zeros(n)), report(*differences)).p_value["map"]
     expected = permutation_test(
-        (differences,), np.mean, permutation_type="samples", n_resamples=9_999, vectorized=True,
-        batch=100, random_state=0,
-    ).pvalue  # fmt: skip
+        (differences,),
+        np.mean,
+        permutation_type="samples",
+        n_resamples=9_999,
+        vectorized=True,
+        batch=100,
+        random_state=0,
+    ).pvalue
     # Shares of 9,999 draws, the second one twice that of a tail: five standard deviations.
     assert abs(found - expected) < 5 * math.sqrt(3 * expected / 9_999)
 
@@ -220,20 +228,27 @@ def test_measures_of_one_report_are_passed_over(mixed):
     ("before", "after", "message"),
     [
         (
-            report(0.1), report(0.1, name="mrr"),
+            report(0.1),
+            report(0.1, name="mrr"),
             "the reports must share a measure: got map and mrr.",
         ),
         (
-            report(0.1), report(0.1, 0.2),
+            report(0.1),
+            report(0.1, 0.2),
             "the reports must be of the same queries: got 1 and 2.",
         ),
         (
-            report(0.1, query_ids=np.array(["a"])), report(0.1, query_ids=np.array(["b"])),
+            report(0.1, query_ids=np.array(["a"])),
+            report(0.1, query_ids=np.array(["b"])),
             "the reports must be of the same queries: their query ids differ.",
         ),
-        (report(0.1, NAN), report(NAN, 0.1), "no query has a score for map in both reports."),
+        (
+            report(0.1, NAN),
+            report(NAN, 0.1),
+            "no query has a score for map in both reports.",
+        ),
     ],
-)  # fmt: skip
+)
 def test_reports_that_cannot_be_compared(before, after, message):
     with pytest.raises(ValueError, match=whole(message)):
         compare(before, after)
@@ -302,8 +317,10 @@ def test_csv_keeps_every_digit():
     rows = list(csv.reader(io.StringIO(found.to_csv())))
     assert rows[0] == ["measure", "mean", "low", "high", "queries"]
     assert [float(cell) for cell in rows[1][1:]] == [
-        found.means["map"], *found.intervals["map"], 2,
-    ]  # fmt: skip
+        found.means["map"],
+        *found.intervals["map"],
+        2,
+    ]
 
 
 def test_report_json_comes_back(mixed):
@@ -353,8 +370,15 @@ def test_comparison_as_text_markdown_and_csv(mixed):
     ]
     assert str(found).splitlines()[0].split() == columns
     assert str(found).splitlines()[2].split() == [
-        "map", "0.4000", "0.4000", "0.0000", "0.0000", "0.0000", "1.0000", "3",
-    ]  # fmt: skip
+        "map",
+        "0.4000",
+        "0.4000",
+        "0.0000",
+        "0.0000",
+        "0.0000",
+        "1.0000",
+        "3",
+    ]
     assert found.to_markdown().splitlines()[0] == f"| {' | '.join(columns)} |"
     rows = list(csv.reader(io.StringIO(found.to_csv())))
     assert rows[0] == columns

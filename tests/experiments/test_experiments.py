@@ -105,8 +105,10 @@ def test_methods_that_a_data_set_skips(tmp_path):
         replace(recipe, content=content), tmp_path, n_jobs=1
     ).tables
     assert [row[0] for row in errors.rows] == [
-        "MLR-AUC, Wine", "Euclidean, Wine", "Euclidean, WDBC"
-    ]  # fmt: skip
+        "MLR-AUC, Wine",
+        "Euclidean, Wine",
+        "Euclidean, WDBC",
+    ]
     assert sizes.rows[0][2] == "–"
     assert (tmp_path / "mlr-table-2" / "dimensions.png").is_file()
 
@@ -204,9 +206,14 @@ def test_the_share_of_an_axis_is_its_part_of_mean_squared_distances():
 
 
 SMALL = {
-    "train_users": 500, "train_queries": 300, "test_users": 400, "test_queries": 200,
-    "noise": 0.5, "n_features": 10, "n_hidden": 1,
-}  # fmt: skip
+    "train_users": 500,
+    "train_queries": 300,
+    "test_users": 400,
+    "test_queries": 200,
+    "noise": 0.5,
+    "n_features": 10,
+    "n_hidden": 1,
+}
 
 
 def test_table_4_in_small(tmp_path):
@@ -458,8 +465,12 @@ def test_a_recipe_against_rank_runs_in_small(monkeypatch, tmp_path):
     )
     outcome = reproduce(small, tmp_path, n_jobs=1)
     assert [row[:2] for row in outcome.tables[0].rows] == [
-        ["FRML-AUC", "2"], ["FRML-AUC", "4"], ["LORETA", "2"], ["LORETA", "4"], ["Euclidean", "–"],
-    ]  # fmt: skip
+        ["FRML-AUC", "2"],
+        ["FRML-AUC", "4"],
+        ["LORETA", "2"],
+        ["LORETA", "4"],
+        ["Euclidean", "–"],
+    ]
     assert (tmp_path / "frml-table-1" / "some-blobs.png").is_file()
     again = reproduce(small, tmp_path, n_jobs=1)
     assert again.n_cached == 5
@@ -576,9 +587,12 @@ def test_repeats_of_the_cross_validation_are_no_new_queries():
 def test_the_note_tells_what_tune_gained_in_each_repeat():
     def piece(values, chosen=""):
         return {
-            "NDCG@10": values, "MAP": values, "queries": [0, 1, 2, 3], "seen": [True] * 3 + [False],
+            "NDCG@10": values,
+            "MAP": values,
+            "queries": [0, 1, 2, 3],
+            "seen": [True] * 3 + [False],
             "chosen": chosen,
-        }  # fmt: skip
+        }
 
     before = [piece([0.5, 0.5, 0.5, 0.5])] * 2
     after = [piece([0.6, 0.7, 0.6, 0.5], "a map"), piece([0.5, 0.5, 0.5, 0.4], "a map")]

@@ -89,9 +89,12 @@ def test_npy_is_written_in_blocks(metric, X, Q, tmp_path, block_size):
     np.save(tmp_path / "X.npy", X[:50])
     shares = []
     to_npy(
-        metric, tmp_path / "X.npy", tmp_path / "mapped.npy",
-        block_size=block_size, progress=shares.append,
-    )  # fmt: skip
+        metric,
+        tmp_path / "X.npy",
+        tmp_path / "mapped.npy",
+        block_size=block_size,
+        progress=shares.append,
+    )
     to_npy(metric, Q, tmp_path / "queries.npy", side="queries", block_size=block_size)
     mapped = np.load(tmp_path / "mapped.npy", mmap_mode="r")
     assert mapped.dtype == np.float32
@@ -309,10 +312,11 @@ def test_pgvector_by_a_graph(metric, X, Q, server, connection):
     connection.execute("SET enable_seqscan = off")
     connection.execute("SET hnsw.ef_search = 200")
     plan = "\n".join(
-        row[0] for row in connection.execute(
+        row[0]
+        for row in connection.execute(
             f"EXPLAIN {sql}", (str(metric.embed_queries(Q)[0].tolist()), K)
         )
-    )  # fmt: skip
+    )
     assert "Index Scan using things_embedding_idx" in plan
     assert recall(fetch_lists(connection, sql, metric, Q), metric, Q, X) >= 0.99
 

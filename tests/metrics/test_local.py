@@ -18,9 +18,13 @@ KERNEL_VALUES = {
 
 def anchored(rng, kernel="rbf", linear=True, **options):
     return LocalMetric(
-        rng.normal(size=(4, 2, 3)), rng.normal(size=4), anchors=rng.normal(size=(4, 3)),
-        linear=rng.normal(size=3) if linear else None, kernel=kernel, **options,
-    )  # fmt: skip
+        rng.normal(size=(4, 2, 3)),
+        rng.normal(size=4),
+        anchors=rng.normal(size=(4, 3)),
+        linear=rng.normal(size=3) if linear else None,
+        kernel=kernel,
+        **options,
+    )
 
 
 def from_queries(rng, kernel="rbf", **options):
@@ -141,9 +145,12 @@ def test_far_from_the_origin_in_single_precision(rng):
 
 def test_explanations_list_the_largest_contributions_first():
     metric = LocalMetric(
-        np.ones((2, 1, 2)) * [[[1, 0]], [[0, 1]]], [1.0, 5.0], anchors=np.zeros((2, 2)),
-        kernel="distance", linear=[0.0, 0.1],
-    )  # fmt: skip
+        np.ones((2, 1, 2)) * [[[1, 0]], [[0, 1]]],
+        [1.0, 5.0],
+        anchors=np.zeros((2, 2)),
+        kernel="distance",
+        linear=[0.0, 0.1],
+    )
     X = np.array([[0.0, 1.0], [0.0, 0.0], [3.0, 0.0]])
     reasons = metric.explain(X, top=2)
     assert reasons[0][0].name == "anchor 1"
@@ -159,9 +166,13 @@ def test_saved_files_hold_the_feature_scaling(kind, rng, tmp_path):
     scaling = FeatureScaling.of(X, kind)
     d = scaling.n_scaled
     metric = LocalMetric(
-        rng.normal(size=(4, 2, d)), rng.normal(size=4), anchors=rng.normal(size=(4, d)),
-        scaling=scaling, kernel="paper", parameters={"method": "test"},
-    )  # fmt: skip
+        rng.normal(size=(4, 2, d)),
+        rng.normal(size=4),
+        anchors=rng.normal(size=(4, d)),
+        scaling=scaling,
+        kernel="paper",
+        parameters={"method": "test"},
+    )
     metric.save(tmp_path / "m.safetensors")
     loaded = LocalMetric.load(tmp_path / "m.safetensors")
     np.testing.assert_array_equal(loaded.scores(X), metric.scores(X))

@@ -7,10 +7,30 @@ import re
 import numpy as np
 
 MEASURES = (
-    "auc", "first-rank", "knn@1", "knn@2", "knn@3", "map", "mrr", "ndcg", "ndcg@1", "ndcg@3",
-    "ndcg-linear@2", "ndcg-linear", "ndcg-mlr@3", "ndcg-mlr", "p@1", "p@4", "r@2", "ranking-error",
-    "p@1000", "r@1000", "knn@1000", "ndcg@1000", "ndcg-mlr@1000",
-)  # fmt: skip
+    "auc",
+    "first-rank",
+    "knn@1",
+    "knn@2",
+    "knn@3",
+    "map",
+    "mrr",
+    "ndcg",
+    "ndcg@1",
+    "ndcg@3",
+    "ndcg-linear@2",
+    "ndcg-linear",
+    "ndcg-mlr@3",
+    "ndcg-mlr",
+    "p@1",
+    "p@4",
+    "r@2",
+    "ranking-error",
+    "p@1000",
+    "r@1000",
+    "knn@1000",
+    "ndcg@1000",
+    "ndcg-mlr@1000",
+)
 NEED_ALL = ("auc", "first-rank", "ranking-error")
 
 
@@ -109,9 +129,10 @@ def query_score(
     ``ties="mean"`` is the mean over all orders of items at equal distance.
     """
     counted = [
-        i for i, grade in enumerate(grades)
+        i
+        for i, grade in enumerate(grades)
         if i != own and not (unjudged == "ignore" and math.isnan(grade))
-    ]  # fmt: skip
+    ]
     value = {i: 0.0 if math.isnan(grades[i]) else grades[i] for i in counted}
     listed = sorted((distances[i], i) for i in counted if distances[i] < math.inf)
     orders = tie_orders(listed) if ties == "mean" else [[i for _, i in listed]]

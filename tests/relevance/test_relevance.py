@@ -106,9 +106,12 @@ def test_each_item_is_relevant_irrelevant_or_left_out(
         np.arange(n_queries) if own and n_queries <= n_items else np.full(n_queries, -1)
     )
     relevance = Relevance.from_lists(
-        lists_of(table), n_items=n_items, query_rows=query_items, unjudged=unjudged,
+        lists_of(table),
+        n_items=n_items,
+        query_rows=query_items,
+        unjudged=unjudged,
         min_relevant_grade=min_relevant_grade,
-    )  # fmt: skip
+    )
     for q, row in enumerate(table):
         others = [i for i in range(n_items) if i != query_items[q]]
         relevant = [i for i in others if row[i] >= min_relevant_grade]
@@ -574,54 +577,77 @@ def test_missing_query_labels_are_refused():
     ("arguments", "options", "message"),
     [
         (
-            ([[0]], [[1], [0]]), {"n_items": 2},
+            ([[0]], [[1], [0]]),
+            {"n_items": 2},
             "relevant and irrelevant must have one list for each query: got 1 and 2 lists.",
         ),
         (
-            ([[3]],), {"n_items": 3},
+            ([[3]],),
+            {"n_items": 3},
             "items must be rows of X, from 0 to 2: got 3. Pass n_items=... when X has more rows "
             "than there are queries.",
         ),
         (
-            ([[-1]],), {"n_items": 3},
+            ([[-1]],),
+            {"n_items": 3},
             "items must be rows of X, from 0 to 2: got -1. Pass n_items=... when X has more rows "
             "than there are queries.",
         ),
         (
-            ([[0]], [[0]]), {"n_items": 3},
+            ([[0]], [[0]]),
+            {"n_items": 3},
             "a pair must have one grade: query 0 and item 0 have 1 and 0.",
         ),
         (([{0: NAN}],), {"n_items": 3}, "grades must be finite: got NaN or infinity."),
-        (([{0: math.inf}],), {"n_items": 3}, "grades must be finite: got NaN or infinity."),
         (
-            ([[0], [1]],), {"n_items": 2, "query_rows": [0, 2]},
+            ([{0: math.inf}],),
+            {"n_items": 3},
+            "grades must be finite: got NaN or infinity.",
+        ),
+        (
+            ([[0], [1]],),
+            {"n_items": 2, "query_rows": [0, 2]},
             "query_rows must be between 0 and 1, or -1 for no row: got 0 to 2.",
         ),
         (
-            ([[0], [1]],), {"n_items": 2, "query_rows": [0]},
+            ([[0], [1]],),
+            {"n_items": 2, "query_rows": [0]},
             "query_rows must hold a row of X for each of 2 queries: got int64 of shape (1,).",
         ),
         (
-            ([[0], [1]],), {"n_items": 2, "query_rows": [1, 1]},
+            ([[0], [1]],),
+            {"n_items": 2, "query_rows": [1, 1]},
             "query_rows must not name a row of X twice.",
         ),
         (
-            ([[0]],), {"n_items": 2, "unjudged": "skip"},
+            ([[0]],),
+            {"n_items": 2, "unjudged": "skip"},
             "unjudged must be 'irrelevant' or 'ignore': got 'skip'.",
         ),
         (
-            ([[0]],), {"n_items": 2, "min_relevant_grade": 0},
+            ([[0]],),
+            {"n_items": 2, "min_relevant_grade": 0},
             "min_relevant_grade must be a grade above 0: got 0. Grade 0 means judged irrelevant.",
         ),
         (
-            ([[0]],), {"n_items": 2, "weights": [1, 2]},
+            ([[0]],),
+            {"n_items": 2, "weights": [1, 2]},
             "weights must have one entry for each of 1 queries: got shape (2,).",
         ),
-        (([[0]],), {"n_items": 2, "weights": [-1]}, "weights must be finite and not negative."),
-        (([[0]],), {"n_items": 2, "weights": [NAN]}, "weights must be finite and not negative."),
+        (
+            ([[0]],),
+            {"n_items": 2, "weights": [-1]},
+            "weights must be finite and not negative.",
+        ),
+        (
+            ([[0]],),
+            {"n_items": 2, "weights": [NAN]},
+            "weights must be finite and not negative.",
+        ),
         (([[0]],), {"n_items": 2, "weights": [0]}, "weights must not all be 0."),
         (
-            ([[0]],), {"n_items": 2, "item_ids": ["a"]},
+            ([[0]],),
+            {"n_items": 2, "item_ids": ["a"]},
             "item_ids must have 2 entries: got shape (1,).",
         ),
         (
@@ -630,7 +656,7 @@ def test_missing_query_labels_are_refused():
             "item_ids must not repeat a name: got 'a' again.",
         ),
     ],
-)  # fmt: skip
+)
 def test_bad_lists(arguments, options, message):
     with pytest.raises(ValueError, match=whole(message)):
         Relevance.from_lists(*arguments, **options)
@@ -656,17 +682,19 @@ def test_query_rows_must_be_rows(query_rows):
     ("grades", "qid", "message"),
     [
         (
-            [1, 0], [1],
+            [1, 0],
+            [1],
             "grades and qid must have one entry for each row of X: got shapes (2,) and (1,).",
         ),
         (
-            [[1], [0]], [[1], [1]],
+            [[1], [0]],
+            [[1], [1]],
             "grades and qid must have one entry for each row of X: got shapes (2, 1) and (2, 1).",
         ),
         ([], [], "grades must not be empty: got 0 rows."),
         ([math.inf], [1], "grades must be finite, or NaN for unjudged: got infinity."),
     ],
-)  # fmt: skip
+)
 def test_bad_groups(grades, qid, message):
     with pytest.raises(ValueError, match=whole(message)):
         Relevance.from_groups(grades, qid)

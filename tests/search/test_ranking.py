@@ -22,11 +22,14 @@ def lists(ranking):
 @given(
     table=st.integers(0, 4).flatmap(
         lambda n: st.lists(
-            st.lists(st.sampled_from([-1.0, 0.0, -0.0, 2.0, INF]), min_size=n, max_size=n),
-            min_size=1, max_size=4,
+            st.lists(
+                st.sampled_from([-1.0, 0.0, -0.0, 2.0, INF]), min_size=n, max_size=n
+            ),
+            min_size=1,
+            max_size=4,
         )
     )
-)  # fmt: skip
+)
 @settings(deadline=None, max_examples=100)
 def test_from_distances_sorts_by_distance_then_index(table):
     ranking = Ranking.from_distances(table)
@@ -88,8 +91,9 @@ def test_to_run_without_names_gives_numbers_as_text():
 def test_top_cuts_every_list(k):
     ranking = Ranking.from_distances(
         [[3.0, 1.0, 2.0], [INF, INF, INF], [INF, 5.0, INF]],
-        query_ids=["a", "b", "c"], item_ids=["x", "y", "z"],
-    )  # fmt: skip
+        query_ids=["a", "b", "c"],
+        item_ids=["x", "y", "z"],
+    )
     cut = ranking.top(k)
     assert lists(cut) == [
         (items[:k], distances[:k]) for items, distances in lists(ranking)
@@ -220,8 +224,10 @@ def test_bad_rankings(make, message):
 
 def test_distances_may_fall_from_one_list_to_the_next():
     assert lists(raw([0, 1, 1, 3], [0, 1, 2], [5.0, 1.0, 2.0])) == [
-        ([0], [5.0]), ([], []), ([1, 2], [1.0, 2.0]),
-    ]  # fmt: skip
+        ([0], [5.0]),
+        ([], []),
+        ([1, 2], [1.0, 2.0]),
+    ]
 
 
 @pytest.mark.parametrize("indptr", [[0, 5], [1, 2], [0, 2, 1, 2], [0, 1]])
