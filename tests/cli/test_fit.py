@@ -156,7 +156,10 @@ def test_fit_shows_the_warnings_of_a_learner(capsys):
             "X.npy --queries Q.npy --qrels named --query-ids qrels",
             "qrels must have",
         ),
-        ("twenty_newsgroups_of_yore", "there is no file, folder or data set"),
+        (
+            "twenty_newsgroups_of_yore",
+            "is not a folder, a file of vectors or a data set",
+        ),
     ],
 )
 def test_fit_refuses(capsys, words, message):

@@ -214,7 +214,7 @@ def test_every_listed_data_set_can_be_named():
         ),
         (
             "evaluate run nothing",
-            "there is no file, folder or data set 'nothing'",
+            "'nothing' is not a folder, a file of vectors or a data set",
         ),
         ("evaluate qrels qrels", "qrels, line 1"),
         ("evaluate run wine", "id in common"),
@@ -249,7 +249,7 @@ def test_every_listed_data_set_can_be_named():
         ("demo --output .", "--output must name a file: got the folder ."),
         (
             "rank twenty --output x",
-            "there is no file, folder or data set 'twenty'",
+            "'twenty' is not a folder, a file of vectors or a data set",
         ),
     ],
 )

@@ -162,7 +162,7 @@ def test_queries_left_out(given, target):
     given["after"].values["map"][5] = np.nan
     text = write_report(target, **given).read_text(encoding="utf-8")
     outline(target)
-    assert "34 held-out queries" in text
+    assert "34 queries" in text
     assert (
         "Of 40 queries, left out with nothing to find or to compare: 6 by MAP." in text
     )

@@ -166,5 +166,6 @@ def open_dataset(name: str) -> Dataset:
         if function is not None:
             return function()
     raise ValueError(
-        f"there is no file, folder or data set {name!r}. 'rankspace datasets' lists the data sets."
+        f"{name!r} is not a folder, a file of vectors or a data set. 'rankspace datasets' lists "
+        "the data sets."
     )

@@ -52,7 +52,7 @@ def verdict(name: str, comparison: Comparison, names: tuple[str, str]) -> str:
         f"from {number(comparison.before[name])} ({names[0]}) to {number(comparison.after[name])} "
         f"({names[1]}): {signed(difference)}, 95 % interval {signed(low)} to {signed(high)}, "
         f"p\u00a0{p_text(comparison.p_value[name])}, on "
-        f"{count(comparison.n_queries[name], 'held-out query')}."
+        f"{count(comparison.n_queries[name], 'query')}."
     )
     kind = outcome(name, comparison)
     if kind == "equal":

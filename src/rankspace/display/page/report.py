@@ -60,7 +60,7 @@ def write_report(
     groups: Mapping[str, np.ndarray] | None = None,
     n_extremes: int = 0,
 ) -> Path:
-    """Write an HTML page that compares two rankings of the same held-out queries.
+    """Write an HTML page that compares two rankings of the same queries.
 
     The page is one file without scripts or external resources: a verdict in plain words, all
     measures with confidence intervals and p-values, the first measure query by query, views of
