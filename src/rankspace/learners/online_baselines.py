@@ -16,6 +16,7 @@ from .linear import LinearRanker
 from .solvers.log_det import LogDetProjections
 from .solvers.points import Points
 from .solvers.warp.descent import Progress, distance, squared_norm, step_length
+from .solvers.warp.embeddings import draw_pairs
 from .solvers.warp.factors import DenseFactor
 from .solvers.warp.riemannian import DAMPING, relative_change, second_order
 from .solvers.warp.sampling import sampling_of
@@ -24,19 +25,14 @@ from .solvers.warp.sampling import sampling_of
 def draw_triplets(
     relevance: Relevance, n_triplets: int, random_state: Any
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Queries in turn, a relevant item by gain, and any irrelevant item, for each triplet."""
-    from .._engine.kernels.warp import draw_candidates, draw_positives
+    """Random triplets: queries in turn, a relevant item by gain, and any irrelevant item."""
+    from .._engine.kernels.warp import draw_candidates
 
     seed = int(check_random_state(random_state).randint(2**31 - 1))
     sampling = sampling_of(relevance, "uniform", 1, seed)
-    queries = sampling.queries(0, n_triplets)
-    pos = np.empty(n_triplets, dtype=np.int64)
+    queries, pos, _, _ = draw_pairs(sampling, 0, n_triplets)
     neg = np.empty((n_triplets, 1), dtype=np.int64)
-    draw_positives(seed, 0, queries, sampling.positives, pos)
-    each = np.arange(n_triplets)
-    draw_candidates(
-        seed, 0, 0, each, queries, sampling.negatives, sampling.most_draws, neg
-    )
+    draw_candidates(seed, 0, 0, np.arange(n_triplets), queries, sampling.negatives, neg)
     return queries, pos, neg[:, 0]
 
 
@@ -230,10 +226,10 @@ def move_against(progress: Progress, V: np.ndarray, c: np.ndarray) -> None:
     A = relative_change(factor.gram, factor.rows(rows).T, DAMPING)
     S = c[:, None] * A.T
     inside = A @ S
-    own = np.zeros(len(A))
+    no_diagonal = np.zeros(len(A))
     moved = factor.prepare(rows, np.full(len(V), len(V)), S)
     start_norm = float(np.linalg.norm(progress.start.T @ progress.start))
-    progress.squares += squared_norm(factor.gram, inside, own, moved)
+    progress.squares += squared_norm(factor.gram, inside, no_diagonal, moved)
     travelled = distance(factor.gram, factor.cross, start_norm)
     progress.distance = max(progress.distance, travelled)
     length = step_length(progress, start_norm, float(np.linalg.norm(inside)))

@@ -83,14 +83,17 @@ class RankingLoss(Step):
         max_memory: int,
     ) -> None:
         from ...._engine.kernels.measures import code_of
+        from ...._engine.kernels.violations import Oracle
 
-        spec, self.cut = parse_measure(measure)
-        self.X, self.Q, self.relevance = X, Q, relevance
-        self.code = code_of(spec.kernel)
+        self.X = X
+        self.Q = Q
+        self.relevance = relevance
         self.queries = queries
         self.max_memory = max_memory
+        spec, cut = parse_measure(measure)
         longest = int((relevance.n_relevant + relevance.n_irrelevant)[queries].max())
-        self.discounts = discounts_of(spec.kernel, longest + 1)
+        discounts = discounts_of(spec.kernel, longest + 1)
+        self.oracle = Oracle(code_of(spec.kernel), cut, discounts)
         self._lists = None
         if not relevance.unlisted_is_irrelevant:
             self._lists = relevance.judged_lists()
@@ -170,17 +173,10 @@ class RankingLoss(Step):
     # ------------------------------------------------------------------ blocks
 
     def _all_items(self, block: np.ndarray, queries: np.ndarray, state: Round) -> Sums:
-        from ...._engine.kernels.violations import violate_all
+        from ...._engine.kernels.violations import JudgedRows, violate_all
 
         relevance = self.relevance
-        distances = self._distances(queries, state)
-        order = np.argsort(distances, axis=1)
-        in_order = np.take_along_axis(distances, order, axis=1)
-        weights = distances  # in the same memory: new pages cost as much as a product
-        loss = violate_all(
-            block,
-            order,
-            in_order,
+        judged = JudgedRows(
             relevance.rows,
             relevance.indptr,
             relevance.items,
@@ -188,11 +184,13 @@ class RankingLoss(Step):
             relevance.query_items,
             relevance.unjudged == "irrelevant",
             relevance.min_relevant_grade,
-            self.code,
-            self.cut,
-            self.discounts,
-            state.scales,
-            weights,
+        )
+        distances = self._distances(queries, state)
+        order = np.argsort(distances, axis=1)
+        in_order = np.take_along_axis(distances, order, axis=1)
+        weights = distances  # in the same memory: new pages cost as much as a product
+        loss = violate_all(
+            block, order, in_order, judged, self.oracle, state.scales, weights
         )
         return self._sums(block, weights, loss)
 
@@ -221,43 +219,40 @@ class RankingLoss(Step):
         assert self._lists is not None
         lists = self._lists[block]
         owner = np.repeat(np.arange(block.size), np.diff(lists.indptr))
-        distances, weights = np.empty(owner.size), np.empty(owner.size)
-        self._pair_distances(queries, state, owner, lists.indices, distances)
+        distances = self._pair_distances(queries, state, owner, lists.indices)
         order = np.lexsort((distances, owner))
-        flags = (lists.data[order] >= self.relevance.min_relevant_grade).astype(np.int8)
+        relevant = lists.data[order] >= self.relevance.min_relevant_grade
+        weights = np.empty(owner.size)
         loss = violate_lists(
             block,
             lists.indptr.astype(np.int64),
             distances[order],
-            flags,
-            self.code,
-            self.cut,
-            self.discounts,
+            relevant.astype(np.int8),
+            self.oracle,
             state.scales,
             weights,
         )
+        content = (weights, lists.indices[order], lists.indptr)
         shape = (block.size, len(self.X))
-        table = scipy.sparse.csr_array(
-            (weights, lists.indices[order], lists.indptr), shape=shape
-        )
-        return self._sums(block, table, loss)
+        return self._sums(block, scipy.sparse.csr_array(content, shape=shape), loss)
 
     def _pair_distances(
         self,
         queries: np.ndarray,
         state: Round,
         owner: np.ndarray,
-        which: np.ndarray,
-        out: np.ndarray,
-    ) -> None:
+        listed: np.ndarray,
+    ) -> np.ndarray:
+        """Squared distance of each listed item from its query, ``queries[owner]``."""
         from ...._engine.kernels.topk import exact_pairs
 
-        if state.items is not None:
-            exact_pairs(queries, state.items, owner, which, False, out)
-            return
-        found, places = np.unique(which, return_inverse=True)
-        items = self.X[found] @ state.components.T.astype(self.X.dtype)
-        exact_pairs(queries, items, owner, places, False, out)
+        distances = np.empty(owner.size)
+        items = state.items
+        if items is None:
+            needed, listed = np.unique(listed, return_inverse=True)
+            items = self.X[needed] @ state.components.T.astype(self.X.dtype)
+        exact_pairs(queries, items, owner, listed, False, distances)
+        return distances
 
 
 class WeightedGram(Step):
@@ -301,11 +296,10 @@ class LinearRankingLoss(RankingLoss):
         queries: np.ndarray,
         state: Round,
         owner: np.ndarray,
-        which: np.ndarray,
-        out: np.ndarray,
-    ) -> None:
+        listed: np.ndarray,
+    ) -> np.ndarray:
         assert state.items is not None
-        out[:] = state.items[which, 0]
+        return state.items[listed, 0].astype(float)
 
     def _sums(self, block: np.ndarray, weights: Any, loss: float) -> Sums:
         return Sums(
