@@ -343,10 +343,7 @@ class _Batches:
 
 def _log_round(row: dict[str, float]) -> None:
     logger.info(
-        "gap %.4f after %.1f s, %d constraints",
-        row["gap"],
-        row["seconds"],
-        row["n_constraints"],
+        "gap %(gap).4f after %(seconds).1f s, %(n_constraints)d constraints", row
     )
 
 
