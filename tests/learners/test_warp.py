@@ -259,7 +259,8 @@ def test_violators_are_listed_in_full(name, listed, monkeypatch, rng):
 def test_target_neighbours_are_the_nearest_relevant_items(rng):
     X, y = rng.normal(size=(40, 3)), np.arange(40) % 3
     relevance = Relevance.from_labels(y)
-    targets = nearest_positives(relevance, X, X, 4)
+    points = Points(X, relevance.query_items, len(X))
+    targets = nearest_positives(relevance, points, 4)
     for q in range(40):
         relevant = relevance.relevant(q)
         nearest = relevant[np.argsort(np.sum((X[relevant] - X[q]) ** 2, axis=1))[:4]]

@@ -304,12 +304,10 @@ class FRML(LinearRanker):
         return min(DEFAULT_COMPONENTS, n_features)
 
     def _sampling(self, relevance: Relevance, points: Points, seed: int) -> Sampling:
-        positives = None
+        targets = None
         if self.n_targets is not None:
-            queries = points.matrix[points.query_rows]
-            k = int(self.n_targets)
-            positives = nearest_positives(relevance, queries, points.items, k)
-        return sampling_of(relevance, self.rank_weights, self.gamma, seed, positives)
+            targets = nearest_positives(relevance, points, int(self.n_targets))
+        return sampling_of(relevance, self.rank_weights, self.gamma, seed, targets)
 
     def _options(self) -> Options:
         return Options(self.reg, self.regularizer, self.batch_size, self.max_memory)

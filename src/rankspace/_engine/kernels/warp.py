@@ -35,9 +35,7 @@ class Negatives(NamedTuple):
     indptr: np.ndarray
     items: np.ndarray  # ascending in a row
     counts: np.ndarray  # irrelevant items of each query
-    own_items: (
-        np.ndarray
-    )  # the query's own item if the table makes it irrelevant, or -1
+    own_items: np.ndarray  # a query's own item where the table includes it, or -1
     excluded: bool  # whether the rows list what is not irrelevant instead
     max_draws: np.ndarray  # for a triplet of each query
 

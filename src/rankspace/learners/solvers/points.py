@@ -72,8 +72,8 @@ class Scaling(NamedTuple):
     def apply(self, points: Any) -> Any:
         """Centre and scale points, and round them to `GRID`.
 
-        The last bits of scaled data depend on the unit of the data, and SGD amplifies them. Rounding
-        removes them, so that the metric does not depend on the unit.
+        The last bits of scaled data depend on the unit of the data, and SGD amplifies them.
+        Rounding removes them, so that the metric does not depend on the unit.
         """
         if self.mean is None:
             sparse = scipy.sparse.csr_array(points)

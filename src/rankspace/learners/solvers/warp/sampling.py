@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ....relevance.relevance import Relevance
+from ..points import Points
 
 if TYPE_CHECKING:
     from ...._engine.kernels.warp import Negatives, Positives
@@ -174,10 +175,12 @@ def _running_sums(values: np.ndarray, indptr: np.ndarray) -> np.ndarray:
     return sums - np.repeat(starts, np.diff(indptr))
 
 
-def nearest_positives(relevance: Relevance, Q: Any, X: Any, k: int) -> Positives:
+def nearest_positives(relevance: Relevance, points: Points, k: int) -> Positives:
     """Target neighbours: the k relevant items nearest to each query, all with equal gain."""
     from ...._engine.kernels.warp import Positives
 
+    X = points.items
+    Q = points.matrix[points.query_rows]
     squares = _vector((X * X).sum(axis=1))
     targets = []
     for q in range(relevance.n_queries):
