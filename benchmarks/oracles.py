@@ -12,7 +12,7 @@ import numpy as np
 from _table import best_seconds, publish
 
 from rankspace._engine.kernels.measures import KERNELS
-from rankspace._engine.kernels.violations import oracle
+from rankspace._engine.kernels.violations import run_oracle
 from rankspace.evaluation.measures import parse_measure
 from rankspace.learners.solvers.cutting_plane.ranking_loss import discounts_of
 
@@ -53,7 +53,7 @@ class Problem:
         code = NAMES.index(spec.kernel)
         discounts = discounts_of(spec.kernel, self.scores.shape[1])
         for pos, neg in zip(self.pos, self.neg, strict=True):
-            oracle(code, pos, neg, k, discounts)
+            run_oracle(code, pos, neg, k, discounts)
 
 
 def exponent(measure: str, problems: dict[int, Problem]) -> float:

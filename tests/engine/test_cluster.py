@@ -26,7 +26,7 @@ from rankspace._engine.parallel import (
     total_of,
 )
 from rankspace._engine.parallel.transport import Payload, mapped_file
-from rankspace.learners.solvers.warp.sharded import turned
+from rankspace.learners.solvers.warp.sharded import align
 
 distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -449,7 +449,7 @@ def test_a_checkpoint_belongs_to_its_data_and_parameters(data, tmp_path):
         with pytest.raises(ValueError, match="same data and parameters"):
             model.set_params(C=7.0).fit(X, y)
     path.write_bytes(b"something else")
-    with pytest.raises(ValueError, match="is no checkpoint"):
+    with pytest.raises(ValueError, match="is not a checkpoint"):
         model.fit(X, y)
 
 
@@ -469,9 +469,9 @@ def test_sampled_rounds_resume_from_a_checkpoint(data, tmp_path):
 def test_factors_are_turned_before_their_mean(rng):
     F = rng.normal(size=(6, 3))
     rotation, _ = np.linalg.qr(rng.normal(size=(3, 3)))
-    np.testing.assert_allclose(turned(F @ rotation, F), F, atol=1e-12)
+    np.testing.assert_allclose(align(F @ rotation, F), F, atol=1e-12)
     near = F + 0.01 * rng.normal(size=F.shape)
-    found = turned(near @ rotation, F)
+    found = align(near @ rotation, F)
     np.testing.assert_allclose(found @ found.T, near @ near.T, atol=1e-12)
     assert np.linalg.norm(found - F) <= np.linalg.norm(near - F) + 1e-12
 

@@ -228,7 +228,7 @@ def test_stratified_folds_want_the_labels(iris):
 def test_a_score_that_means_nothing_is_told(iris, caplog):
     X, y = iris
     Euclidean().fit(X, y).score(X[:50], y[:50])
-    assert "no query has something relevant and something irrelevant" in caplog.text
+    assert "no query has both relevant and irrelevant items" in caplog.text
 
 
 def test_the_metric_can_be_pickled_with_its_user(iris):
@@ -323,7 +323,7 @@ def test_queries_that_teach_nothing_are_counted(caplog):
     X = np.arange(6.0)[:, None]
     with caplog.at_level(logging.WARNING, "rankspace"):
         Weighted().fit(X, [0, 0, 1, 1, 2, 3])
-    assert "2 of 6 queries have nothing relevant or nothing irrelevant" in caplog.text
+    assert "2 of 6 queries have no relevant or no irrelevant items" in caplog.text
 
 
 class Remembers(LinearRanker):
@@ -350,7 +350,7 @@ BAD = {
     "infinity": ([[np.inf], [1.0]], [0, 1], "contains infinity"),
     "empty": (np.empty((0, 2)), [], "0 sample"),
     "wrong length": ([[0.0], [1.0]], [0, 1, 1], "inconsistent numbers of samples"),
-    "one class": ([[0.0], [1.0]], [0, 0], "Labels need more than one class"),
+    "one class": ([[0.0], [1.0]], [0, 0], "Class labels need more than one class"),
     "no labels": ([[0.0], [1.0]], None, "the target y is None"),
     "relevance of another size": (
         [[0.0], [1.0]],
@@ -360,7 +360,7 @@ BAD = {
     "queries without vectors": (
         [[0.0], [1.0]],
         Relevance.from_lists([[0]], n_items=2),
-        "pass their vectors as queries=",
+        "Pass their vectors as queries=",
     ),
 }
 

@@ -296,9 +296,9 @@ def test_stopping_early_names_the_gap(wine):
         (MLR(measure="r@3"), "one of auc, p, knn, map, mrr, ndcg, ndcg-mlr: got 'r'"),
         (MLR(measure="maq"), "measure must be one of"),
         (MLR(constraint="low"), "constraint must be one of psd, diagonal: got 'low'"),
-        (MLR(prior="identity"), "prior needs regularizer='frobenius'"),
+        (MLR(prior="identity"), "prior requires regularizer='frobenius'"),
         (MLR(regularizer="frobenius", prior="pca"), "prior must be one of identity: got 'pca'"),
-        (MLR(regularizer="frobenius", prior=np.eye(2)), r"of size 13 x 13: got shape \(2, 2\)"),
+        (MLR(regularizer="frobenius", prior=np.eye(2)), r"of shape \(13, 13\): got shape \(2, 2\)"),
         (RobustMLR(sparsity=-1), "sparsity == -1, must be >= 0"),
     ],
 )  # fmt: skip
@@ -408,7 +408,7 @@ def test_rounds_are_logged(wine, caplog):
 def test_a_prior_must_be_a_mahalanobis_matrix(wine):
     X, y = wine
     for prior, message in (
-        (np.eye(3), r"matrix of size 13 x 13: got shape \(3, 3\)"),
+        (np.eye(3), r"matrix of shape \(13, 13\): got shape \(3, 3\)"),
         (np.triu(np.ones((13, 13))), "finite and symmetric"),
         (np.full((13, 13), np.nan), "finite and symmetric"),
         (-np.eye(13), "semi-definite: its smallest eigenvalue is -1"),

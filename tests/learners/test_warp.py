@@ -211,7 +211,7 @@ def relevances():
 @pytest.mark.parametrize("name", list(relevances()))
 def test_draws_have_the_law_of_the_judgments(name, listed, monkeypatch):
     """Irrelevant items as likely as each other, relevant ones by gain; itself and others never."""
-    monkeypatch.setattr(warp, "MOST_LISTED", listed)
+    monkeypatch.setattr(warp, "MAX_LISTED", listed)
     relevance = relevances()[name]
     sampling = sampling_of(relevance, "reciprocal", 1, seed=1)
     n = 20_000
@@ -219,8 +219,7 @@ def test_draws_have_the_law_of_the_judgments(name, listed, monkeypatch):
         queries = np.full(n, q)
         pos, out = np.empty(n, dtype=np.int64), np.empty((n, 1), dtype=np.int64)
         draw_positives(1, 0, queries, sampling.positives, pos)
-        most = np.ones(relevance.n_queries, dtype=np.int64)
-        draw_candidates(1, 0, 0, np.arange(n), queries, sampling.negatives, most, out)
+        draw_candidates(1, 0, 0, np.arange(n), queries, sampling.negatives, out)
         items, grades = relevance.judged(q)
         gains = np.zeros(10)
         kept = grades >= relevance.min_relevant_grade
@@ -239,7 +238,7 @@ def test_draws_have_the_law_of_the_judgments(name, listed, monkeypatch):
 @pytest.mark.parametrize("listed", [2**23, 0], ids=["listed", "outside"])
 @pytest.mark.parametrize("name", list(relevances()))
 def test_violators_are_listed_in_full(name, listed, monkeypatch, rng):
-    monkeypatch.setattr(warp, "MOST_LISTED", listed)
+    monkeypatch.setattr(warp, "MAX_LISTED", listed)
     relevance = relevances()[name]
     negatives = sampling_of(relevance, "reciprocal", 1, seed=0).negatives
     X, query, found = (
@@ -260,11 +259,13 @@ def test_violators_are_listed_in_full(name, listed, monkeypatch, rng):
 def test_target_neighbours_are_the_nearest_relevant_items(rng):
     X, y = rng.normal(size=(40, 3)), np.arange(40) % 3
     relevance = Relevance.from_labels(y)
-    _, indptr, items, _, _ = nearest_positives(relevance, X, X, 4)
+    points = Points(X, relevance.query_items, len(X))
+    targets = nearest_positives(relevance, points, 4)
     for q in range(40):
         relevant = relevance.relevant(q)
         nearest = relevant[np.argsort(np.sum((X[relevant] - X[q]) ** 2, axis=1))[:4]]
-        assert items[indptr[q] : indptr[q + 1]].tolist() == sorted(nearest)
+        row = slice(targets.indptr[q], targets.indptr[q + 1])
+        assert targets.items[row].tolist() == sorted(nearest)
 
 
 # ---------------------------------------------------------------------- the descent
@@ -384,7 +385,7 @@ def test_rank_one_samples_of_the_frobenius_norm_are_unbiased():
     )
     own = []
     for n_triplets in range(0, 64_000, 16):
-        own.append(descent._own_gradient(Progress(F, F, n_triplets=n_triplets), 3))
+        own.append(descent._norm_gradient(Progress(F, F, n_triplets=n_triplets), 3))
     np.testing.assert_allclose(np.mean(own, axis=0), np.full(3, 0.2), atol=0.01)
     assert np.std(own, axis=0).min() > 0.01
 
@@ -396,7 +397,7 @@ def test_threads_do_not_change_the_answer(monkeypatch):
 
     X, relevance, F = problem(n=300)
     monkeypatch.setattr(points, "BLOCK", 64)
-    monkeypatch.setattr(embeddings, "MOST_TOGETHER", 5)
+    monkeypatch.setattr(embeddings, "SEARCH_SIZE", 5)
     monkeypatch.setattr(_threads, "WORTH_THREADS", 0)
     found = {}
     for n in (1, 3):

@@ -496,7 +496,7 @@ def test_wrong_data_are_errors():
         tune(X, relevance.take_queries([0, 1]), queries=Q[:2])
     with pytest.raises(ValueError, match=r"so shape \(60, 6\): got \(60, 5\)"):
         tune(X, relevance, queries=Q[:, :5])
-    with pytest.raises(ValueError, match="queries that are no rows of X"):
+    with pytest.raises(ValueError, match="queries that are not rows of X"):
         tune(X, relevance)
     X[3, 2] = np.nan
     with pytest.raises(ValueError, match="contains NaN"):

@@ -1,4 +1,4 @@
-"""What all estimators share: checks, supervision, and delegation to the metric they learn."""
+"""Base class of all estimators: validation of input, relevance, ranking and scoring."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ def _takes_lists(estimator: BaseRanker) -> bool:
 
 
 class BaseRanker(BaseEstimator):
-    """Base class of all estimators: input checks, supervision, ranking and scoring.
+    """Base class of all estimators: validation of input, ranking and scoring.
 
-    A subclass implements ``_fit_metric(X, relevance, queries)`` and returns a metric. It gets only
-    queries that have something relevant and something irrelevant. A subclass whose metric is a
-    `LinearMetric` derives from `LinearRanker` instead, and is a transformer too.
+    A subclass implements ``_fit_metric(X, relevance, queries)``, which returns a metric. It only
+    gets queries that have at least one relevant and one irrelevant item. If the metric is a
+    `LinearMetric`, derive from `LinearRanker` instead, which is also a transformer.
 
     A subclass that learns from candidate lists sets ``_accepts_lists = True`` and implements
     ``_score_rows(X)``, where larger is better. ``_accepts_sparse = "csr"`` allows sparse ``X``, and
-    ``_accepts_nan = True`` missing values. Each subclass documents what fitting costs; ranking costs
-    what `Index` says.
+    ``_accepts_nan = True`` allows missing values. Each subclass documents the cost of fitting; for
+    the cost of ranking see `Index`.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class BaseRanker(BaseEstimator):
     _accepts_nan = False
     _accepts_sparse: str | bool = False
 
-    # Routed without a word of the user's: the lists of a search or a pipeline.
+    # Metadata routing: a search or a pipeline passes these on without being configured.
     __metadata_request__fit: ClassVar = {"qid": True}
     __metadata_request__score: ClassVar = {"qid": True, "sample_weight": True}
 
@@ -78,14 +78,15 @@ class BaseRanker(BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_items, n_features)
-            Items; also a .npy file, which is mapped, a folder of .npy files that are parts of the
-            rows, or a dask.array.
+            Items. Also accepts a .npy file, which is memory-mapped, a folder of .npy files that
+            hold consecutive rows, or a dask.array.
         y : array-like of shape (n_items,) or Relevance
-            Class labels, grades (with ``qid``), or who is relevant to whom.
+            Class labels, grades (with ``qid``), or the relevance of items to queries.
         queries : array-like of shape (n_queries, n_features), optional
-            Queries that are no rows of ``X``; then ``y`` must be a `Relevance` with as many.
+            Queries that are not rows of ``X``. Then ``y`` must be a `Relevance` with as many
+            queries.
         qid : array-like of shape (n_items,), optional
-            The query of each row, if rows are candidates of queries that have no vector.
+            Query of each row, if the rows are candidates of queries without vectors.
 
         Returns
         -------
@@ -97,15 +98,16 @@ class BaseRanker(BaseEstimator):
     def _training_data(
         self, X: Any, y: Any, queries: Any, qid: Any = None, *, reset: bool = True
     ) -> tuple[np.ndarray, Relevance, np.ndarray | None]:
-        """What `_fit_metric` gets: checked, and only the queries that can teach something."""
+        """Validate the training data, and drop queries that have nothing to learn from."""
         X = self._check_items(X, y, reset)
         relevance = self._as_relevance(X, y, qid)
         queries = self._check_queries(relevance, queries)
-        taught = _trainable(relevance)
-        if taught.size < relevance.n_queries:
-            relevance = relevance.take_queries(taught)
-            queries = None if queries is None else queries[taught]
-        return X, relevance, queries
+        trainable = _trainable_queries(relevance)
+        if trainable.size == relevance.n_queries:
+            return X, relevance, queries
+        if queries is not None:
+            queries = queries[trainable]
+        return X, relevance.take_queries(trainable), queries
 
     def _store_metric(self, metric: Metric) -> None:
         self.metric_ = metric
@@ -113,7 +115,7 @@ class BaseRanker(BaseEstimator):
     def _check_items(self, X: Any, y: Any, reset: bool) -> np.ndarray:
         if y is None:
             raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None: pass "
+                f"{type(self).__name__} requires y to be passed, but the target y is None. Pass "
                 "class labels or a Relevance."
             )
         X = as_rows(X)
@@ -132,11 +134,12 @@ class BaseRanker(BaseEstimator):
         }
 
     def _as_relevance(self, X: np.ndarray, y: Any, qid: Any) -> Relevance:
-        """Labels, grades with their lists, or a Relevance as it is."""
+        """Build a Relevance from labels, or from grades of candidate lists."""
+        relevance = y
         if qid is not None:
             relevance = Relevance.from_groups(y, qid)
-        else:
-            relevance = y if isinstance(y, Relevance) else Relevance.from_labels(y)
+        elif not isinstance(y, Relevance):
+            relevance = Relevance.from_labels(y)
         if relevance.n_items != X.shape[0]:
             raise ValueError(
                 f"relevance must have one item for each row of X: got {relevance.n_items} items "
@@ -144,8 +147,8 @@ class BaseRanker(BaseEstimator):
             )
         if relevance.has_candidate_lists and not self._accepts_lists:
             raise ValueError(
-                f"{type(self).__name__} learns from queries that have vectors, and candidate lists "
-                "(qid=..., Relevance.from_groups) have none. Use an estimator that takes lists."
+                f"{type(self).__name__} learns from queries that have vectors, but candidate lists "
+                "(qid=..., Relevance.from_groups) have none. Use an estimator that accepts lists."
             )
         return relevance
 
@@ -153,7 +156,7 @@ class BaseRanker(BaseEstimator):
         if queries is None:
             if not relevance.has_candidate_lists and not relevance.queries_are_rows:
                 raise ValueError(
-                    f"relevance has {relevance.n_queries} queries that are no rows of X: pass "
+                    f"relevance has {relevance.n_queries} queries that are not rows of X. Pass "
                     "their vectors as queries=...."
                 )
             return None
@@ -169,7 +172,7 @@ class BaseRanker(BaseEstimator):
     # ------------------------------------------------------------------ use
 
     def rank(self, Q: Any, X: Any, k: int | None = None) -> Ranking:
-        """List the nearest rows of ``X`` for each query.
+        """Rank the rows of ``X`` for each query, nearest first.
 
         Parameters
         ----------
@@ -178,7 +181,7 @@ class BaseRanker(BaseEstimator):
         X : array-like of shape (n_items, n_features)
             Items.
         k : int, optional
-            Length of the lists; all items by default.
+            Number of nearest neighbors to return; all items by default.
 
         Returns
         -------
@@ -189,14 +192,14 @@ class BaseRanker(BaseEstimator):
         return index.rank(Q, k)
 
     def _searchable(self, X: Any, Q: Any) -> tuple[Index, Any]:
-        """An index and queries for it; sparse points are embedded first."""
+        """A search index of the items, and queries for it; sparse data are embedded first."""
         if self._accepts_sparse and (issparse(X) or issparse(Q)):
             return Index(self.metric_.embed_items(X)), self.metric_.embed_queries(Q)
         return Index(X, self.metric_), Q
 
     @available_if(_takes_lists)
     def predict(self, X: Any) -> np.ndarray:
-        """Score candidate rows; within a query, a larger score is better.
+        """Predict scores of candidates; within a query, a larger score is better.
 
         Parameters
         ----------
@@ -225,31 +228,31 @@ class BaseRanker(BaseEstimator):
         queries: Any = None,
         qid: Any = None,
     ) -> float:
-        """Mean average precision of ranking ``X``.
+        """Mean average precision (MAP) of ranking ``X``.
 
         Every query ranks all rows of ``X``. Queries that are rows of ``X``, as with labels, rank
-        all the *other* rows; with ``qid`` a query ranks its own candidates only. So a search over
-        folds scores how a fold's held-out rows rank each other: shuffle the folds of sorted data,
-        for a fold of one class scores 1 whatever the metric.
+        all *other* rows; with ``qid``, a query ranks only its candidates. In cross-validation the
+        held-out rows of a fold rank each other, so shuffle the folds of sorted data: a fold with
+        only one class scores 1 under any metric.
 
         Parameters
         ----------
         X : array-like of shape (n_items, n_features)
             Items.
         y : array-like of shape (n_items,) or Relevance
-            Class labels, grades (with ``qid``), or who is relevant to whom.
+            Class labels, grades (with ``qid``), or the relevance of items to queries.
         sample_weight : array-like, optional
-            Weight of each query, given for each row of ``X`` unless queries are separate; a
+            Weight of each query: one value for each row of ``X``, or for each of ``queries``. A
             candidate list has the weight of its first row.
         queries : array-like of shape (n_queries, n_features), optional
-            Queries that are no rows of ``X``.
+            Queries that are not rows of ``X``.
         qid : array-like of shape (n_items,), optional
-            The query of each row.
+            Query of each row.
 
         Returns
         -------
         float
-            In [0, 1], larger is better; NaN if no query has anything relevant.
+            Score in [0, 1], larger is better; NaN if no query has a relevant item.
         """
         return self._evaluate(X, y, sample_weight, queries, qid, "map").means["map"]
 
@@ -261,9 +264,7 @@ class BaseRanker(BaseEstimator):
         relevance = self._as_relevance(X, y, qid)
         queries = self._check_queries(relevance, queries)
         if not relevance.trainable.any():
-            logger.warning(
-                "no query has something relevant and something irrelevant to rank."
-            )
+            logger.warning("no query has both relevant and irrelevant items to rank.")
         if sample_weight is not None:
             relevance = replace(
                 relevance, weights=query_weights(sample_weight, relevance)
@@ -272,16 +273,19 @@ class BaseRanker(BaseEstimator):
             lists = list_of_row(relevance)
             ranking = Ranking.from_groups(-self._score_lists(X, lists), lists)
             return evaluate(ranking, relevance, measures)
-        points = X[relevance.query_items] if queries is None else queries
-        index, points = self._searchable(X, points)
-        own = relevance.query_items
+        return evaluate(self._rankings(X, relevance, queries), relevance, measures)
+
+    def _rankings(self, X: Any, relevance: Relevance, queries: Any) -> Any:
+        """Rankings of all items, or of the judged ones, for queries that have vectors."""
+        query_items = relevance.query_items
+        if queries is None:
+            queries = X[query_items]
+        index, queries = self._searchable(X, queries)
         if relevance.unlisted_is_irrelevant:
-            return evaluate(index.blocks(points, query_items=own), relevance, measures)
+            return index.blocks(queries, query_items=query_items)
         table = relevance.judged_lists()
         judged = np.split(table.indices, table.indptr[1:-1])
-        return evaluate(
-            index.rerank(points, judged, query_items=own), relevance, measures
-        )
+        return index.rerank(queries, judged, query_items=query_items)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -291,19 +295,18 @@ class BaseRanker(BaseEstimator):
         return tags
 
 
-def _trainable(relevance: Relevance) -> np.ndarray:
-    """Numbers of the queries that can teach something; says how many cannot."""
+def _trainable_queries(relevance: Relevance) -> np.ndarray:
+    """Numbers of the queries with relevant and irrelevant items; warns about the others."""
     mask = relevance.trainable
     if not mask.any():
         raise ValueError(
-            "training needs a query with something relevant and something irrelevant: got "
-            f"{relevance.n_queries} queries without. Labels need more than one class, and two rows "
-            "of one of them."
+            "training needs a query with relevant and irrelevant items: got "
+            f"{relevance.n_queries} queries without both. Class labels need more than one class, "
+            "and two rows of one of them."
         )
     if not mask.all():
         logger.warning(
-            "%d of %d queries have nothing relevant or nothing irrelevant and are left out of "
-            "training.",
+            "%d of %d queries have no relevant or no irrelevant items; training ignores them.",
             np.sum(~mask),
             mask.size,
         )

@@ -1,4 +1,4 @@
-"""Baselines that the MLR paper compares with: Euclidean, LMNN, MLCC, SVM-MAP."""
+"""Baselines of the MLR paper: Euclidean distance, LMNN, MLCC and SVM-MAP."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .solvers.smooth.pair_loss import LargeMargin, PairLoss, RowLoss, collapse
 
 
 class Euclidean(LinearRanker):
-    """Plain Euclidean distance: the metric before any learning.
+    """Euclidean distance, the baseline without learning.
 
     Fitting costs O(n_features^2) time and memory, for the identity matrix.
 
@@ -48,7 +48,7 @@ class Euclidean(LinearRanker):
 
 
 class _PairLearner(LinearRanker):
-    """Learners of a square map by a loss of squared distances."""
+    """Learners of a square linear map that minimise a loss of squared distances by L-BFGS."""
 
     tol: float
     max_iter: int
@@ -71,39 +71,40 @@ class _PairLearner(LinearRanker):
             data.X.astype(float), data.Q.astype(float), relevance, self.max_memory
         )
         d = X.shape[1]
-        # The scale of standardised features, from which both methods were made to start.
+        # The scale of standardised features, for which the starts of both methods were designed.
         start = np.sqrt(2 * d) * np.eye(d)
-        found = loss.minimise(
+        result = loss.minimise(
             self._row_loss(loss), start, tol=self.tol, max_iter=self.max_iter
         )
-        if not found.converged:
+        if not result.converged:
             warnings.warn(
                 f"{type(self).__name__} stopped after {self.max_iter} steps while its loss still "
-                f"fell by more than tol={self.tol} of itself. Raise max_iter or tol.",
+                f"decreased by a fraction of more than tol={self.tol}. Raise max_iter or tol.",
                 ConvergenceWarning,
                 stacklevel=4,
             )
-        self.loss_ = found.loss
-        self.history_ = found.losses
-        self.n_iter_ = len(found.losses)
-        components = (found.parameters / data.scale).astype(X.dtype)
+        self.loss_ = result.loss
+        self.history_ = result.losses
+        self.n_iter_ = len(result.losses)
+        components = (result.parameters / data.scale).astype(X.dtype)
         return LinearMetric(components, parameters={"method": type(self).__name__})
 
 
 class LMNN(_PairLearner):
-    """Large margin nearest neighbours.
+    """Large margin nearest neighbours (LMNN).
 
-    Pulls the nearest relevant items of each query near and pushes irrelevant ones a margin behind
-    them. Which relevant items count, the targets, is settled by Euclidean distance at the start.
+    Moves target neighbours of each query closer, and pushes irrelevant items a margin farther away
+    than the targets. The targets are the relevant items with the smallest Euclidean distances.
 
     Parameters
     ----------
     n_targets : int, default=3
-        Targets of a query.
+        Number of target neighbours of a query.
     push : float, default=0.5
-        Weight of the pushing against the pulling, from 0 to 1.
+        Weight of the push term, from 0 to 1; the target term has weight ``1 - push``.
     tol : float, default=1e-6
-        Stop when two steps in a row lower the loss by no more than this share of it each.
+        Stopping tolerance: stop after two successive steps whose relative decrease of the loss is
+        at most ``tol``.
     max_iter : int, default=200
         Maximum number of L-BFGS steps.
     max_memory : int, default=512
@@ -118,9 +119,9 @@ class LMNN(_PairLearner):
     loss_ : float
         Mean loss of a query.
     history_ : list of float
-        The loss after each step.
+        Loss after each step.
     n_iter_ : int
-        Steps.
+        Number of L-BFGS steps.
 
     Notes
     -----
@@ -165,16 +166,17 @@ class LMNN(_PairLearner):
 
 
 class MLCC(_PairLearner):
-    """Metric learning by collapsing classes.
+    """Maximally collapsing metric learning (MCML): metric learning by collapsing classes.
 
-    Makes softmax neighbours of a query as near as can be to a uniform draw from its relevant items.
-    The loss is convex in W; where classes can be collapsed altogether it has no minimiser, and the
-    metric grows until ``tol`` or ``max_iter`` ends it.
+    Minimises the Kullback-Leibler divergence between the softmax neighbours of a query and the
+    uniform distribution over its relevant items. The loss is convex in W. If a metric collapses
+    every class to a point, there is no minimiser, and the metric grows until ``tol`` or
+    ``max_iter`` stops it.
 
     Parameters
     ----------
     tol : float, default=1e-6
-        Stop when two steps in a row lower the loss by no more than this share of it each.
+        Stopping tolerance; see `LMNN`.
     max_iter : int, default=200
         Maximum number of L-BFGS steps.
     max_memory : int, default=512
@@ -214,10 +216,10 @@ class MLCC(_PairLearner):
 
 
 class SVMMAP(BaseRanker):
-    """A structural SVM that ranks items by ``w'x`` alone and optimises average precision.
+    """SVM-MAP: a structural SVM that ranks items by ``w'x`` and optimises average precision.
 
-    The baseline of the MLR paper: with ``q - x`` for features of a pair, the query only shifts all
-    scores alike, so every query gets the same order of the items it ranks.
+    The baseline of the MLR paper. The features of a pair are ``q - x``, so the query shifts all
+    scores by the same amount, and every query orders its items in the same way.
 
     Parameters
     ----------
@@ -225,18 +227,18 @@ class SVMMAP(BaseRanker):
         Weight of the violations against ``|w|^2 / 2``, on data divided by the root mean squared
         distance of two items.
     tol : float, default=0.01
-        Stop when (upper bound - lower bound) / C is at most this.
+        Stopping tolerance: stop when (upper bound - lower bound) / C is at most ``tol``.
     max_iter : int, default=200
-        Maximum number of rounds. A warning reports the gap if they do not suffice.
+        Maximum number of cutting-plane rounds.
     max_memory : int, default=512
         Working memory of a round in MiB.
 
     Attributes
     ----------
     metric_ : BilinearMetric
-        Ranks by ``w'x``, the largest first, whatever the query.
+        Ranks by ``w'x``, largest first, independently of the query.
     coef_ : ndarray of shape (n_features,)
-        The weights w on the data as given.
+        Weights w, for unscaled data.
     objective_, gap_, n_iter_, history_
         As for `MLR`.
 
@@ -319,5 +321,5 @@ class SVMMAP(BaseRanker):
         self.gap_ = result.gap
         self.n_iter_ = result.n_iter
         self.history_ = result.history
-        # Distances grow with w'x in the solver; similarities are their negatives.
+        # The solver learns distances w'x; similarities are their negatives.
         return -result.W / data.scale

@@ -1,4 +1,4 @@
-"""Fixed-rank metric learning by Riemannian descent of the WARP loss (Lim and Lanckriet, 2014)."""
+"""FRML: fixed-rank metric learning by Riemannian SGD on the WARP loss (Lim and Lanckriet, 2014)."""
 
 from __future__ import annotations
 
@@ -31,71 +31,81 @@ from .solvers.warp.schedule import Schedule, TrainingState, Validator, descend
 from .solvers.warp.sharded import ShardedDescent
 from .solvers.warp.starts import STARTS, start_factor
 
-MOST_HELD_OUT = 500
-USUAL_COMPONENTS = 30
+MAX_HELD_OUT = 500
+DEFAULT_COMPONENTS = 30
+# Parameters that are not part of the fingerprint of a checkpoint, or are hashed by their content.
 UNHASHED = ("callback", "checkpoint", "init", "random_state")
+COUNTS = (
+    "patience",
+    "check_every",
+    "n_triplets",
+    "batch_size",
+    "max_memory",
+    "n_shards",
+)
 
 
 class FRML(LinearRanker):
-    """Fixed-rank metric learning to rank by stochastic descent.
+    """Fixed-rank metric learning to rank by Riemannian stochastic gradient descent (SGD).
 
-    Draws triplets of a query, a relevant item and an irrelevant one that is too near (WARP), weighs
-    them by the rank that the number of draws lets expect, and moves a metric ``W = L'L`` of fixed
-    rank along its manifold by a second-order retraction. Steps need no tuning: they are scaled by
-    how far W has come, shortened when held-out queries stop getting better, and do not depend on
-    the scale of the data.
+    Draws triplets of a query, a relevant item and an irrelevant one that is too near (WARP),
+    weights them by the rank estimated from the number of draws, and moves a metric ``W = L'L`` of
+    fixed rank along its manifold by a second-order retraction. The learning rate needs no tuning:
+    it adapts to the distance that W has moved, decreases when the validation score stops
+    improving, and does not depend on the scale of the data.
 
     Parameters
     ----------
     n_components : int, optional
         The rank m. By default 30, or all features if there are fewer or ``init="identity"``.
     rank_weights : str, default="reciprocal"
-        What an irrelevant item too near costs by its rank i: "reciprocal" 1/i, as in the paper;
-        "reciprocal@k" the same down to rank k; "precision@k" 1 down to rank k; "ndcg" the loss of
-        discount from one place to the next; "uniform" the same at any rank (FRML-AUC), for which
-        one draw a triplet suffices.
+        Cost of an irrelevant item at rank i that is too near: "reciprocal", 1/i, as in the paper;
+        "reciprocal@k", 1/i up to rank k; "precision@k", 1 up to rank k; "ndcg", the drop of the
+        discount to the next rank; "uniform", the same at all ranks (FRML-AUC), which needs only
+        one draw per triplet.
     gamma : float, default=1
-        At most n / gamma of the n irrelevant items are drawn for a triplet. Larger is faster, and
-        looks at the very top of the lists less.
+        At most n / gamma of the n irrelevant items are drawn for a triplet. Larger values are
+        faster, but put less weight on the top of the rankings.
     reg : float, default=0.01
-        Share of the regulariser in the loss, in [0, 1).
+        Weight of the regulariser in the loss, in [0, 1); the triplets have weight ``1 - reg``.
     regularizer : {"pairs", "frobenius"}, default="pairs"
         Squared distances of queries from relevant items, as in the paper, or ``|W|_F^2 / 2``.
     init : {"pca", "random", "identity"} or array-like of shape (n_components, n_features)
-        Where to start: the leading principal directions (default), Gaussian directions, the
-        identity, as is right for embeddings that are good already, or components to go on from.
+        Initial components: the leading principal components (default), Gaussian directions, the
+        identity, for embeddings that already perform well, or an array.
     n_targets : int, optional
-        Let only so many relevant items count, those nearest to the query at first.
+        Number of target neighbours: only the relevant items nearest to a query before training are
+        used. By default all relevant items are.
     measure : str, default="map"
-        What is watched on held-out queries; any name that `evaluate` knows.
+        Measure for early stopping on held-out queries; any name that `evaluate` accepts.
     validation_fraction : float, default=0.1
-        Part of the queries that is held out, at most 500. With 0 nothing is watched: all triplets
-        are drawn, and the last metric is returned.
+        Fraction of the queries to hold out for validation, at most 500 queries. With 0 there is no
+        early stopping: all triplets are drawn, and the last metric is returned.
     patience : int, default=2
-        Checks without a better score before steps are shortened. After the third time, it stops.
+        Number of checks without improvement before the learning rate is reduced. Training stops
+        early after the third reduction.
     check_every : int, default=10000
-        Triplets between two checks.
+        Number of triplets between two validation checks.
     n_triplets : int, default=300000
-        Triplets at most.
+        Maximum number of triplets.
     batch_size : int, default=32
-        Triplets in a step.
+        Number of triplets in a step.
     step : float, default=2.0
-        Multiplies the length of all steps.
+        Factor of the learning rate.
     n_shards : int, default=1
-        Number of shards of the queries, which train in parallel from one metric, in threads or
-        on a cluster, and come together in their mean every few thousand triplets. The answer
-        depends on the number of shards, not on where they run.
+        Number of shards of the queries. Shards train in parallel, in threads or on a cluster, and
+        their metrics are averaged every few thousand triplets. The result depends on the number of
+        shards, but not on where they run.
     warm_start : bool, default=False
-        Start from the metric of the last `fit`.
+        Whether to start from the metric of the last `fit`.
     callback : callable, optional
-        Called with each new row of ``history_``; if it returns True, training stops, and a later
-        `fit` with the same checkpoint goes on.
+        Called with each new row of ``history_``. If it returns True, training stops; a later `fit`
+        with the same checkpoint resumes it.
     checkpoint : path, optional
-        A file to keep the state in, written at each check. If it exists, `fit` on the same data
-        with the same parameters goes on from it, and ends with the metric of an unbroken run.
+        File to which the state is saved at each check. If it exists, `fit` on the same data with
+        the same parameters resumes from it, and gives the same metric as an uninterrupted run.
     max_memory : int, default=512
-        MiB for all inner products of the points; if they do not fit, embeddings are kept up to date
-        without them.
+        Memory for all inner products of the points in MiB; they are only stored if they fit.
     random_state : int, RandomState or None, default=None
         Seed of triplets, held-out queries and random starts.
 
@@ -104,23 +114,24 @@ class FRML(LinearRanker):
     metric_ : LinearMetric
         The learned metric.
     components_ : ndarray of shape (n_components, n_features)
-        L with ``W = L'L``, on the data as given.
+        L with ``W = L'L``, for unscaled data.
     history_ : list of dict
-        For each check: triplets so far, score, mean weight of the triplets, share with a violator,
-        draws a triplet, length of the last step, its multiplier, the way points were embedded, and
-        seconds.
+        For each check: number of triplets so far, score, mean weight of the triplets, fraction with
+        a violator, draws per triplet, last learning rate and its multiplier, strategy by which
+        points were embedded, and seconds.
     best_score_ : float
-        Best score of the held-out queries, the larger the better; NaN if none are.
+        Best validation score, larger is better; NaN without validation.
     n_iter_ : int
-        Triplets drawn.
+        Number of triplets drawn.
     scale_ : float
-        Root mean squared distance of two items, which the data were divided by.
+        Root mean squared distance of two items, by which the data were divided.
 
     Notes
     -----
-    A triplet costs O(n m) if all inner products of n points fit ``max_memory``, else O((2 + draws)
-    d m) or O(n d m / batch_size), whichever is least, and O(d m) to move L. Sparse ``X`` is never
-    made dense. Given a seed, the metric does not depend on the number of threads.
+    A triplet costs O(n m) if all inner products of the n points fit in ``max_memory``, otherwise
+    the smaller of O((2 + draws) d m) and O(n d m / batch_size), plus O(d m) to update L. Sparse
+    ``X`` is never made dense. With a fixed seed, the metric does not depend on the number of
+    threads.
 
     References
     ----------
@@ -188,10 +199,10 @@ class FRML(LinearRanker):
 
     def _fit_metric(self, X: Any, relevance: Relevance, queries: Any) -> LinearMetric:
         self._check_params(X.shape[1])
-        self._mark = ""
+        self._digest = ""
         if self.checkpoint is not None:
-            self._mark = self._fingerprint(X, relevance, queries)
-        state = TrainingState.load_if_there(self.checkpoint, self._mark)
+            self._digest = self._fingerprint(X, relevance, queries)
+        state = TrainingState.load(self.checkpoint, self._digest)
         seed = self._seed() if state is None else state.seed
         split = self._split(X, relevance, queries, seed)
         scaling = Scaling.of(split.X)
@@ -212,20 +223,20 @@ class FRML(LinearRanker):
         options = self._options()
         if self.n_shards == 1:
             return Descent(points, self._sampling(relevance, points, seed), options)
-        law = (self.rank_weights, self.gamma, seed)
-        return ShardedDescent.of(points, relevance, self.n_shards, options, law)
+        samplings = (self.rank_weights, self.gamma, seed)
+        return ShardedDescent.of(points, relevance, self.n_shards, options, *samplings)
 
     def partial_fit(self, X: Any, y: Any, *, queries: Any = None) -> Self:
-        """Train further with one triplet for each query, without validation.
+        """Continue training with one triplet for each query, without validation.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_items, n_features)
             Items.
         y : array-like of shape (n_items,) or Relevance
-            Class labels, or who is relevant to whom.
+            Class labels, or the relevance of items to queries.
         queries : array-like of shape (n_queries, n_features), optional
-            Queries that are no rows of ``X``.
+            Queries that are not rows of ``X``.
 
         Returns
         -------
@@ -259,13 +270,13 @@ class FRML(LinearRanker):
             relevance.n_queries,
             self.validation_fraction,
             check_random_state(seed),
-            MOST_HELD_OUT,
+            MAX_HELD_OUT,
         )
         split = hold_out(X, relevance, queries, *chosen)
         trainable = split.relevance.trainable
         if not (trainable.any() and split.judged.trainable.any()):
             logger.warning(
-                "no queries are held out: the others could not be learned from."
+                "there are too few queries to hold some out: training without validation."
             )
             return everything
         if trainable.all():
@@ -277,11 +288,11 @@ class FRML(LinearRanker):
         return split._replace(relevance=train_relevance, queries=train_queries)
 
     def _start(self, X: Any, scale: float, seed: int) -> np.ndarray:
-        """The transposed components to start from, on scaled data."""
-        given = self.init
+        """The transposed initial components, for scaled data."""
+        init = self.init
         if self.warm_start and hasattr(self, "components_"):
-            given = self.components_
-        return start_factor(X, self._rank(X.shape[1]), given, scale, seed)
+            init = self.components_
+        return start_factor(X, self._rank(X.shape[1]), init, scale, seed)
 
     def _rank(self, n_features: int) -> int:
         if self.n_components is not None:
@@ -290,21 +301,19 @@ class FRML(LinearRanker):
             return len(self.init)
         if self.init == "identity":
             return n_features
-        return min(USUAL_COMPONENTS, n_features)
+        return min(DEFAULT_COMPONENTS, n_features)
 
     def _sampling(self, relevance: Relevance, points: Points, seed: int) -> Sampling:
-        positives = None
+        targets = None
         if self.n_targets is not None:
-            queries = points.matrix[points.query_rows]
-            k = int(self.n_targets)
-            positives = nearest_positives(relevance, queries, points.items, k)
-        return sampling_of(relevance, self.rank_weights, self.gamma, seed, positives)
+            targets = nearest_positives(relevance, points, int(self.n_targets))
+        return sampling_of(relevance, self.rank_weights, self.gamma, seed, targets)
 
     def _options(self) -> Options:
         return Options(self.reg, self.regularizer, self.batch_size, self.max_memory)
 
     def _at_check(self, state: TrainingState) -> bool:
-        """Log and save; whether the callback asks to stop."""
+        """Log and save a checkpoint; returns whether the callback requests a stop."""
         row = state.history[-1]
         logger.info(
             "%s %.4f after %d triplets, %.1f draws each",
@@ -315,7 +324,7 @@ class FRML(LinearRanker):
         )
         stop = self.callback is not None and bool(self.callback(dict(row)))
         if self.checkpoint is not None:
-            state.save(self.checkpoint, self._mark)
+            state.save(self.checkpoint, self._digest)
         return stop
 
     def _store(
@@ -339,7 +348,7 @@ class FRML(LinearRanker):
         return LinearMetric(components, parameters=parameters)
 
     def _fingerprint(self, X: Any, relevance: Relevance, queries: Any) -> str:
-        """A digest of all that decides the answer but the seed, which is in the checkpoint."""
+        """Fingerprint of data and parameters; the checkpoint itself stores a random seed."""
         digest = hashlib.blake2b(digest_size=16)
         parameters = {
             k: v for k, v in sorted(self.get_params().items()) if k not in UNHASHED
@@ -348,54 +357,45 @@ class FRML(LinearRanker):
         init = np.asarray(self.init)
         rules = (relevance.background, relevance.unjudged, relevance.min_relevant_grade)
         digest.update(repr((parameters, seed, init.shape, rules)).encode())
-        tables = (relevance.rows, relevance.indptr, relevance.items, relevance.grades)
-        shares = (relevance.query_items, relevance.weights)
-        for array in (init, *_arrays(X), *_arrays(queries), *tables, *shares):
+        judgments = (
+            relevance.rows,
+            relevance.indptr,
+            relevance.items,
+            relevance.grades,
+            relevance.query_items,
+            relevance.weights,
+        )
+        for array in (init, *_arrays(X), *_arrays(queries), *judgments):
             digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
 
     # ------------------------------------------------------------------ checks
 
     def _check_params(self, n_features: int) -> None:
-        for name in (
-            "patience",
-            "check_every",
-            "n_triplets",
-            "batch_size",
-            "max_memory",
-            "n_shards",
-        ):
+        for name in COUNTS:
             check_scalar(getattr(self, name), name, Integral, min_val=1)
-        if self.n_targets is not None:
-            check_scalar(self.n_targets, "n_targets", Integral, min_val=1)
-            if self.n_shards > 1:
-                raise ValueError("n_targets goes with n_shards=1 only.")
+        for name in ("n_targets", "n_components"):
+            if getattr(self, name) is not None:
+                check_scalar(getattr(self, name), name, Integral, min_val=1)
         check_scalar(self.gamma, "gamma", Real, min_val=1)
         check_scalar(self.step, "step", Real, min_val=0, include_boundaries="neither")
-        check_scalar(
-            self.reg, "reg", Real, min_val=0, max_val=1, include_boundaries="left"
-        )
-        fraction = self.validation_fraction
-        check_scalar(
-            fraction,
-            "validation_fraction",
-            Real,
-            min_val=0,
-            max_val=1,
-            include_boundaries="left",
-        )
+        for name in ("reg", "validation_fraction"):
+            value = getattr(self, name)
+            check_scalar(
+                value, name, Real, min_val=0, max_val=1, include_boundaries="left"
+            )
         check_weights(self.rank_weights)
         check_choice(self.regularizer, "regularizer", ("pairs", "frobenius"))
         parse_measure(self.measure)
         if isinstance(self.init, str):
             check_choice(self.init, "init", STARTS)
-        if self.n_components is not None:
-            check_scalar(self.n_components, "n_components", Integral, min_val=1)
-            if self.n_components > n_features:
-                raise ValueError(
-                    f"n_components must be at most the number of features, {n_features}: got "
-                    f"{self.n_components}."
-                )
+        if self.n_targets is not None and self.n_shards > 1:
+            raise ValueError(f"n_targets requires n_shards=1: got {self.n_shards}.")
+        if self.n_components is not None and self.n_components > n_features:
+            raise ValueError(
+                f"n_components must be at most the number of features, {n_features}: got "
+                f"{self.n_components}."
+            )
 
 
 def _validator(
@@ -408,6 +408,7 @@ def _validator(
 
 
 def _arrays(X: Any) -> tuple[np.ndarray, ...]:
+    """The arrays that a dense or sparse matrix consists of."""
     if X is None:
         return ()
     if scipy.sparse.issparse(X):

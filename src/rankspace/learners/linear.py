@@ -1,4 +1,4 @@
-"""Learners of a linear metric, which are scikit-learn transformers too."""
+"""Base class of learners of a linear (Mahalanobis) metric, which are also transformers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .base import FLOATS, BaseRanker
 
 
 class LinearRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseRanker):
-    """Base class of estimators that learn a `LinearMetric`; adds ``transform`` and distances.
+    """Base class of estimators that learn a `LinearMetric`: ``transform`` and pair distances.
 
     A subclass implements ``_fit_metric`` as for `BaseRanker` and returns a `LinearMetric`.
 
@@ -45,24 +45,21 @@ class LinearRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseRanker
         self._n_features_out = len(metric.components)
 
     def transform(self, X: Any) -> np.ndarray:
-        """Map points into the space where nearest means most relevant.
+        """Transform points by the learned linear map: Euclidean distances become learned ones.
 
         Parameters
         ----------
         X : array-like of shape (n, n_features)
-            Points; float32 gives float32.
+            Points; float32 input gives float32 output.
 
         Returns
         -------
         ndarray of shape (n, n_components)
         """
         check_is_fitted(self)
+        sparse = self._accepts_sparse
         X = validate_data(
-            self,
-            as_rows(X),
-            reset=False,
-            dtype=FLOATS,
-            accept_sparse=self._accepts_sparse,
+            self, as_rows(X), reset=False, dtype=FLOATS, accept_sparse=sparse
         )
         return self.metric_.transform(X)
 
@@ -82,13 +79,13 @@ class LinearRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseRanker
         Returns
         -------
         callable
-            Takes two vectors; fits ``KNeighborsClassifier(metric=...)``.
+            Takes two vectors, as required by ``KNeighborsClassifier(metric=...)``.
         """
         check_is_fitted(self)
         return _Distance(self.metric_.components)
 
     def pair_distance(self, pairs: Any) -> np.ndarray:
-        """Learned distance of each pair of points.
+        """Learned distance between the two points of each pair.
 
         Parameters
         ----------
@@ -109,7 +106,7 @@ class LinearRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseRanker
         return np.linalg.norm(mapped, axis=1)
 
     def pair_score(self, pairs: Any) -> np.ndarray:
-        """Minus the learned distance of each pair: larger is more alike.
+        """Negative learned distance of each pair: larger means more similar.
 
         Parameters
         ----------
@@ -129,7 +126,7 @@ class LinearRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseRanker
 
 
 class _Distance:
-    """The distance of two points after a linear map; unlike a closure it can be pickled."""
+    """Distance of two points after a linear map; unlike a closure, it can be pickled."""
 
     def __init__(self, components: np.ndarray) -> None:
         self.components = components

@@ -31,7 +31,7 @@ from .solvers.cutting_plane.solver import (
 from .solvers.scaling import Scaled, scaled_rows
 
 CONES: dict[str, Any] = {"psd": PSDCone, "diagonal": DiagonalCone}
-# Parameters that do not decide how the rounds go on.
+# Parameters that a checkpoint may differ in: they do not change the next round.
 UNHASHED = (
     "checkpoint",
     "max_iter",
@@ -45,39 +45,40 @@ UNHASHED = (
 class MLR(LinearRanker):
     """Metric learning to rank by a structural SVM over rankings.
 
-    Learns the positive semi-definite matrix W that minimises ``tr(W) + C xi``, where xi is the mean
-    over queries of the largest margin violation by any ranking, the margin of a ranking being its
-    loss under the chosen measure. The most violated rankings are found exactly, and the answer is
-    certified: the objective lies within ``C tol`` of the best there is.
+    Learns the positive semi-definite matrix W that minimises ``tr(W) + C xi``. The slack xi is the
+    mean over queries of the largest margin violation by any ranking, where the margin of a ranking
+    is its loss under the chosen measure. A separation oracle finds the most violated rankings
+    exactly, so the solution has a certificate: its objective is within ``C tol`` of the optimum.
 
     Parameters
     ----------
     C : float, default=1000.0
-        Weight of the violations, in the paper's scale, on data divided by the root mean squared
-        distance of two items. If it is too small the best metric is zero, and a warning says so.
+        Weight of the violations, as in the paper, on data divided by the root mean squared distance
+        of two items. If it is too small, the optimum is the zero metric, and a warning is issued.
     measure : str, default="map"
-        ``auc``, ``p@k``, ``knn@k``, ``map``, ``mrr``, ``ndcg``, ``ndcg@k``, ``ndcg-mlr`` or
-        ``ndcg-mlr@k``. NDCG is optimised in its binary form.
+        Measure to optimise: ``auc``, ``p@k``, ``knn@k``, ``map``, ``mrr``, ``ndcg``, ``ndcg@k``,
+        ``ndcg-mlr`` or ``ndcg-mlr@k``. NDCG is optimised in its binary form.
     tol : float, default=0.01
-        Stop when (upper bound - lower bound) / C is at most this.
+        Stopping tolerance: stop when (upper bound - lower bound) / C is at most ``tol``.
     max_iter : int, default=200
-        Maximum number of rounds. A warning reports the gap if they do not suffice.
+        Maximum number of cutting-plane rounds. If the solver has not converged by then, a warning
+        reports the gap.
     constraint : {"psd", "diagonal"}, default="psd"
         All positive semi-definite matrices, or one weight per feature.
     regularizer : {"trace", "frobenius"}, default="trace"
         tr(W), or half the squared Frobenius distance from the prior (from zero without one).
     prior : None, "identity" or array-like of shape (n_features, n_features), default=None
-        What to stay near, with ``regularizer="frobenius"``. "identity" is a multiple of it, chosen
-        by the training queries; an array is a Mahalanobis matrix on the data as given.
+        Matrix to regularise towards, with ``regularizer="frobenius"``. "identity" is the identity
+        times a factor fitted to the training queries; an array is a Mahalanobis matrix on the
+        unscaled data.
     batch_size : int, optional
-        Number of queries drawn at random for each round. Bounds of a sample do not certify the
-        answer.
+        Number of queries sampled at random for each round. Bounds from samples give no certificate.
     n_components : int, optional
-        Keep only so many leading directions of the answer.
+        Number of leading directions of the solution to keep; all by default.
     max_memory : int, default=512
-        Working memory of a round in MiB; a larger ``X`` that is mapped from a file is streamed.
+        Working memory of a round in MiB. A larger ``X`` that is mapped from a file is streamed.
     checkpoint : path, optional
-        A file in which rounds are saved. If it exists, `fit` on the same data with the same
+        File to which rounds are saved. If it exists, `fit` on the same data with the same
         parameters resumes from it.
     random_state : int, RandomState or None, default=None
         Seed of the batches.
@@ -87,26 +88,26 @@ class MLR(LinearRanker):
     metric_ : LinearMetric
         The learned metric.
     components_ : ndarray of shape (n_components, n_features)
-        L with ``W = L'L``, on the data as given.
+        L with ``W = L'L``, for unscaled data.
     objective_ : float
-        Objective of the answer, on scaled data, before ``n_components`` cuts it; with
-        ``batch_size`` that of the last batch.
+        Objective of the solution on scaled data, before it is reduced to ``n_components``; with
+        ``batch_size``, the objective on the last batch.
     gap_ : float
-        (Upper - lower bound) / C; with ``batch_size``, violation less slack of the last batch.
+        (Upper - lower bound) / C; with ``batch_size``, violation minus slack of the last batch.
     n_iter_ : int
-        Rounds.
+        Number of rounds.
     history_ : list of dict
-        Bounds, violation, slack, number of constraints, inner iterations and seconds a round.
+        For each round: bounds, violation, slack, number of constraints, inner iterations, seconds.
     scale_ : float
-        What the data were divided by.
+        Number that the data were divided by.
 
     Notes
     -----
     Each round is logged to the logger ``rankspace`` at level INFO.
 
     A round costs two products of n_queries x n_items x n_features and a sort of the items for each
-    query; the inner solver an eigenvalue problem of size n_features a step. Memory is O(n_items
-    n_features + rounds n_features^2) beside ``max_memory``.
+    query; each inner iteration costs an eigenvalue decomposition of size n_features. Memory is
+    O(n_items n_features + rounds n_features^2) in addition to ``max_memory``.
 
     References
     ----------
@@ -158,11 +159,11 @@ class MLR(LinearRanker):
         self._check_params()
         self._warn_of_grades(relevance)
         data = Scaled(*scaled_rows(X, relevance, queries))
-        everyone = np.arange(relevance.n_queries)
+        all_queries = np.arange(relevance.n_queries)
         loss = RankingLoss(
-            data.X, data.Q, relevance, self.measure, everyone, self.max_memory
+            data.X, data.Q, relevance, self.measure, all_queries, self.max_memory
         )
-        # Waking threads costs more than they bring to the small products of the inner solver.
+        # For the small products of the inner solver, starting threads costs more than it saves.
         with threadpool_limits(1 if X.shape[1] <= 512 else None, "blas"):
             problem = self._metric_problem(loss, data.scale)
             result = self._solve(problem)
@@ -171,11 +172,11 @@ class MLR(LinearRanker):
         return self._store(result, problem.cone, X.dtype)
 
     def _warn_of_grades(self, relevance: Relevance) -> None:
-        """NDCG is optimised in its binary form: say so where grades differ."""
+        """Warn if grades differ under NDCG, which is optimised in its binary form."""
         n_grades = np.unique(relevance.positive_grades[1]).size
         if self.measure.startswith("ndcg") and n_grades > 1:
             logger.warning(
-                "%s optimises the binary form of %s: all grades from %g up count the same.",
+                "%s optimises the binary form of %s: all grades of at least %g count the same.",
                 type(self).__name__,
                 self.measure,
                 relevance.min_relevant_grade,
@@ -195,7 +196,7 @@ class MLR(LinearRanker):
             check_scalar(self.random_state, "random_state, with batch_size", Integral)
         if self.prior is not None and self.regularizer != "frobenius":
             raise ValueError(
-                "prior needs regularizer='frobenius': the trace has no prior but zero."
+                "prior requires regularizer='frobenius': got regularizer='trace'."
             )
 
     # ------------------------------------------------------------------ solving
@@ -231,11 +232,12 @@ class MLR(LinearRanker):
         return sampled_cutting_plane(batches.plane, planes, problem.start, **options)
 
     def _fingerprint(self, loss: RankingLoss) -> str:
-        """A digest of all that decides the rounds but how many there are."""
+        """Fingerprint of the data and of the parameters that determine each round."""
         parameters = {
             k: v for k, v in sorted(self.get_params().items()) if k not in UNHASHED
         }
-        relevance, X = loss.relevance, loss.X
+        relevance = loss.relevance
+        X = loss.X
         rules = (relevance.background, relevance.unjudged, relevance.min_relevant_grade)
         return digest(
             parameters,
@@ -253,7 +255,7 @@ class MLR(LinearRanker):
             relevance.weights,
         )
 
-    # ------------------------------------------------------------------ the answer
+    # ------------------------------------------------------------------ the solution
 
     def _warn(self, result: SolverResult) -> None:
         if not result.converged and np.isfinite(result.history[-1]["upper"]):
@@ -264,11 +266,11 @@ class MLR(LinearRanker):
                 stacklevel=5,
             )
         if not result.W.any():
-            what = "the best metric"
+            metric = "the best metric"
             if not result.converged:
-                what = "the best metric found so far"
+                metric = "the best metric found so far"
             warnings.warn(
-                f"{what} at C={self.C} is zero, under which all items are equally near. Use a "
+                f"{metric} at C={self.C} is zero, so all items have the same distance. Use a "
                 "larger C, or a prior.",
                 ConvergenceWarning,
                 stacklevel=5,
@@ -289,7 +291,7 @@ class MLR(LinearRanker):
 
 
 class MetricProblem:
-    """The convex problem of MLR on scaled data: cone, regulariser, first point and planes."""
+    """The convex problem of MLR on scaled data: cone, regulariser, start and separation oracle."""
 
     def __init__(
         self,
@@ -309,7 +311,7 @@ class MetricProblem:
             self.start = self.cone.project(matrix)
 
     def plane(self, W: np.ndarray, queries: np.ndarray | None = None) -> Plane:
-        """The most violated rankings at W."""
+        """The plane of the most violated rankings at W."""
         return self.loss.plane(self.cone.components(W), queries)
 
     def _prior_matrix(self, prior: Any, scale: float) -> np.ndarray:
@@ -324,7 +326,7 @@ class MetricProblem:
 
 
 class _Batches:
-    """Planes of random batches of queries, seeded by the number of the round."""
+    """Planes of random mini-batches of queries, seeded by the number of the round."""
 
     def __init__(self, problem: MetricProblem, size: int, seed: int) -> None:
         self.problem = problem
@@ -341,22 +343,19 @@ class _Batches:
 
 def _log_round(row: dict[str, float]) -> None:
     logger.info(
-        "gap %.4f after %.1f s, %d constraints",
-        row["gap"],
-        row["seconds"],
-        row["n_constraints"],
+        "gap %(gap).4f after %(seconds).1f s, %(n_constraints)d constraints", row
     )
 
 
 def _mahalanobis_matrix(prior: Any, d: int) -> np.ndarray:
-    """A prior as an array, or the error that says what is wrong with it."""
+    """Validate a prior: a finite, symmetric, positive semi-definite matrix."""
     W = np.asarray(prior, dtype=float)
     if W.shape != (d, d):
         raise ValueError(
-            f"prior must be a matrix of size {d} x {d}: got shape {W.shape}."
+            f"prior must be a matrix of shape ({d}, {d}): got shape {W.shape}."
         )
     if not np.isfinite(W).all() or not np.allclose(W, W.T):
-        raise ValueError("prior must be finite and symmetric: pass (W + W.T) / 2.")
+        raise ValueError("prior must be finite and symmetric. Pass (W + W.T) / 2.")
     least, largest = np.linalg.eigvalsh(W)[[0, -1]]
     if least < -1e-8 * max(largest, 0):
         raise ValueError(
@@ -367,13 +366,13 @@ def _mahalanobis_matrix(prior: Any, d: int) -> np.ndarray:
 
 
 def check_oracle(measure: str) -> None:
-    """Raise unless there is an oracle for a measure."""
+    """Raise an error unless there is a separation oracle for a measure."""
     parse_measure(measure)
     check_choice(measure.split("@")[0], "measure", ORACLE_MEASURES)
 
 
 def best_multiple(find_plane: Callable[[np.ndarray], Plane], cone: Any) -> float:
-    """The multiple of the identity with the smallest violation, which is convex in it."""
+    """The factor of the identity with the smallest violation, a convex function of the factor."""
     from scipy.optimize import minimize_scalar
 
     def violation(log_c: float) -> float:
@@ -381,7 +380,7 @@ def best_multiple(find_plane: Callable[[np.ndarray], Plane], cone: Any) -> float
         plane = find_plane(W)
         return plane.delta - float(np.sum(cone.restrict(plane.psi) * W))
 
-    found = minimize_scalar(
+    result = minimize_scalar(
         violation, bounds=(-5, 12), method="bounded", options={"maxiter": 25}
     )
-    return float(np.exp(found.x))
+    return float(np.exp(result.x))

@@ -1,4 +1,4 @@
-"""MLR whose C is chosen by validation on held-out queries, along a warm-started path."""
+"""MLR with C chosen by validation on held-out queries, along a warm-started path."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from .solvers.scaling import scale_data
 
 
 class MLRCV(LinearRanker):
-    """MLR whose C is chosen by a measure on held-out queries, along one warm-started path.
+    """MLR with C chosen by validation on held-out queries, along a warm-started path.
 
-    A part of the queries is held out; rows that are held-out queries are no items either while the
-    path is walked. Planes do not depend on C, so each step of the path starts with all planes of
-    the one before. The best C, the smaller of equal ones, is then fitted on everything.
+    A fraction of the queries is held out for validation; held-out queries that are rows of ``X``
+    are not used as items either. Planes do not depend on C, so each value of C starts with all
+    planes of the one before. The best C (the smallest, if tied) is then refitted on all queries.
 
     Parameters
     ----------
     Cs : sequence of float, default=(10, 100, 1000, 10000, 100000)
-        The path.
+        Values of C to try.
     measure : str, default="map"
-        What is optimised; see `MLR`.
+        Measure to optimise; see `MLR`.
     scoring : str, optional
-        What C is chosen by, any measure; ``measure`` by default.
+        Measure by which C is chosen; ``measure`` by default.
     validation_fraction : float, default=0.2
-        Share of the queries that is held out.
+        Fraction of the queries to hold out for validation.
     regularizer, prior
-        See `MLR`; the prior is regularised towards along the whole path.
+        See `MLR`; the same for all values of C.
     tol, max_iter, max_memory
         See `MLR`.
     random_state : int, RandomState or None, default=None
@@ -47,19 +47,19 @@ class MLRCV(LinearRanker):
     Attributes
     ----------
     C_ : float
-        The chosen one.
+        The chosen C.
     Cs_ : ndarray of shape (n_Cs,)
-        The path, ascending.
+        Values of C that were tried, ascending.
     scores_ : ndarray of shape (n_Cs,)
-        Value of ``scoring`` at each of ``Cs_``.
+        Validation score for each of ``Cs_``.
     metric_, components_, n_iter_
-        As for `MLR`, of the model fitted on everything.
+        As for `MLR`, from ``model_``.
     model_ : MLR
-        That model.
+        The model refitted on all queries with ``C_``.
 
     Notes
     -----
-    Costs about as much as `MLR` at the largest C, twice.
+    Fitting costs about twice as much as `MLR` at the largest C.
 
     Examples
     --------
@@ -134,10 +134,10 @@ class MLRCV(LinearRanker):
     def _score_path(
         self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
     ) -> np.ndarray:
-        """Score of each C on the held-out queries, each solver warm-started by the one before."""
+        """Validation score of each C; each solver is warm-started from the one before."""
         random = check_random_state(self.random_state)
-        parts = split_queries(relevance.n_queries, self.validation_fraction, random)
-        split = hold_out(X, relevance, queries, *parts)
+        chosen = split_queries(relevance.n_queries, self.validation_fraction, random)
+        split = hold_out(X, relevance, queries, *chosen)
         data = scale_data(split.X, split.relevance, split.queries)
         usable = np.flatnonzero(split.relevance.trainable)
         loss = RankingLoss(
@@ -150,7 +150,7 @@ class MLRCV(LinearRanker):
         W = problem.start
         scores = []
         for C in self.Cs_:
-            planes.raise_cap(C)
+            planes.raise_C(C)
             W = cutting_plane(
                 problem.plane, planes, W, tol=self.tol, max_iter=self.max_iter
             ).W

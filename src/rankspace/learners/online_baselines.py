@@ -1,4 +1,4 @@
-"""Online baselines that FRML is compared with: OASIS, LORETA and ITML."""
+"""Online learning baselines of FRML: OASIS, LORETA and ITML."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from .linear import LinearRanker
 from .solvers.log_det import LogDetProjections
 from .solvers.points import Points
 from .solvers.warp.descent import Progress, distance, squared_norm, step_length
+from .solvers.warp.embeddings import draw_pairs
 from .solvers.warp.factors import DenseFactor
 from .solvers.warp.riemannian import DAMPING, relative_change, second_order
 from .solvers.warp.sampling import sampling_of
@@ -24,26 +25,21 @@ from .solvers.warp.sampling import sampling_of
 def draw_triplets(
     relevance: Relevance, n_triplets: int, random_state: Any
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Queries in turn, a relevant item by gain, and any irrelevant item, for each triplet."""
-    from .._engine.kernels.warp import draw_candidates, draw_positives
+    """Random triplets: queries in turn, a relevant item by gain, and any irrelevant item."""
+    from .._engine.kernels.warp import draw_candidates
 
     seed = int(check_random_state(random_state).randint(2**31 - 1))
     sampling = sampling_of(relevance, "uniform", 1, seed)
-    queries = sampling.queries(0, n_triplets)
-    pos = np.empty(n_triplets, dtype=np.int64)
+    queries, pos, _, _ = draw_pairs(sampling, 0, n_triplets)
     neg = np.empty((n_triplets, 1), dtype=np.int64)
-    draw_positives(seed, 0, queries, sampling.positives, pos)
-    each = np.arange(n_triplets)
-    draw_candidates(
-        seed, 0, 0, each, queries, sampling.negatives, sampling.most_draws, neg
-    )
+    draw_candidates(seed, 0, 0, np.arange(n_triplets), queries, sampling.negatives, neg)
     return queries, pos, neg[:, 0]
 
 
 def unit_points(
     X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
 ) -> tuple[Any, ...]:
-    """Queries and items over the root mean squared length of an item, and that length."""
+    """Queries and items divided by the root mean squared norm of an item, and that norm."""
     length = float(np.sqrt(np.mean(np.sum(X.astype(np.float64) ** 2, axis=1))))
     if length == 0:
         raise ValueError("X must have rows that are not zero: all are.")
@@ -54,17 +50,18 @@ def unit_points(
 
 
 class OASIS(BaseRanker):
-    """Online learning of a similarity ``q'Mx`` by passive-aggressive steps.
+    """OASIS: online learning of a similarity ``q'Mx`` by passive-aggressive updates.
 
-    Each triplet that does not hold its margin moves M as little as makes it hold, or by ``C`` at
-    most. M starts as the identity and need be neither symmetric nor positive.
+    For each triplet that violates the margin, M is changed by the smallest update that satisfies
+    it, with a step of at most ``C``. M starts as the identity and need not be symmetric or positive
+    semi-definite.
 
     Parameters
     ----------
     C : float, default=0.1
-        Largest step, on data divided by the root mean squared length of an item.
+        Maximum step, on data divided by the root mean squared norm of an item.
     n_triplets : int, default=100000
-        Triplets to draw.
+        Number of triplets to draw.
     random_state : int, RandomState or None, default=None
         Seed of the triplets.
 
@@ -73,11 +70,11 @@ class OASIS(BaseRanker):
     metric_ : BilinearMetric
         The learned similarity.
     n_violators_ : int
-        Triplets that moved M.
+        Number of triplets that violated the margin.
 
     Notes
     -----
-    Costs O(n_features^2) a triplet.
+    A triplet costs O(n_features^2).
 
     References
     ----------
@@ -120,21 +117,21 @@ class OASIS(BaseRanker):
 
 
 class LORETA(BaseRanker):
-    """Online learning of a similarity ``q'Wx`` with W positive semi-definite of low rank (PSD-1).
+    """LORETA: online learning of a low-rank similarity ``q'Wx`` by Riemannian SGD (PSD-1).
 
-    Moves W against the symmetric part of the gradient of the hinge loss of triplets, along the
-    manifold of its rank by the retraction of `FRML`, and with the same lengths of steps.
+    Moves the positive semi-definite W against the symmetric part of the gradient of the hinge loss
+    of triplets, on the manifold of its rank, with the retraction and learning rate of `FRML`.
 
     Parameters
     ----------
     n_components : int, default=30
-        The rank, at most the number of features.
+        The rank, reduced to the number of features if larger.
     n_triplets : int, default=100000
-        Triplets to draw.
+        Number of triplets to draw.
     batch_size : int, default=32
-        Triplets in a step.
+        Number of triplets in a step.
     step : float, default=1.0
-        Multiplies the length of all steps.
+        Factor of the learning rate.
     random_state : int, RandomState or None, default=None
         Seed of the start and of the triplets.
 
@@ -143,11 +140,11 @@ class LORETA(BaseRanker):
     metric_ : BilinearMetric
         The learned similarity, with the same map for queries and items.
     n_violators_ : int
-        Triplets that moved W.
+        Number of triplets that violated the margin.
 
     Notes
     -----
-    Costs O(n_features n_components) a triplet.
+    A triplet costs O(n_features n_components).
 
     References
     ----------
@@ -223,17 +220,17 @@ class LORETA(BaseRanker):
 
 
 def move_against(progress: Progress, V: np.ndarray, c: np.ndarray) -> None:
-    """A Riemannian step against the gradient ``V' diag(c) V``, by distance over gradients."""
+    """A step of Riemannian SGD against the gradient ``V' diag(c) V``, as in `FRML`."""
     points = Points(np.concatenate((V, np.zeros_like(V[:1]))), np.zeros(0), 0)
     factor = DenseFactor(points, progress.F, progress.start)
     rows = np.arange(len(V))
     A = relative_change(factor.gram, factor.rows(rows).T, DAMPING)
     S = c[:, None] * A.T
     inside = A @ S
-    own = np.zeros(len(A))
+    no_diagonal = np.zeros(len(A))
     moved = factor.prepare(rows, np.full(len(V), len(V)), S)
     start_norm = float(np.linalg.norm(progress.start.T @ progress.start))
-    progress.squares += squared_norm(factor.gram, inside, own, moved)
+    progress.squares += squared_norm(factor.gram, inside, no_diagonal, moved)
     travelled = distance(factor.gram, factor.cross, start_norm)
     progress.distance = max(progress.distance, travelled)
     length = step_length(progress, start_norm, float(np.linalg.norm(inside)))
@@ -243,22 +240,23 @@ def move_against(progress: Progress, V: np.ndarray, c: np.ndarray) -> None:
 
 
 class ITML(LinearRanker):
-    """Information-theoretic metric learning.
+    """Information-theoretic metric learning (ITML).
 
-    Finds the matrix nearest to the identity by LogDet divergence under which relevant pairs are
-    nearer than the 5th percentile of distances and irrelevant pairs farther than the 95th, up to
-    slack.
+    Finds the matrix with the smallest LogDet divergence from the identity under which relevant
+    pairs are nearer than the 5th percentile of distances and irrelevant pairs farther than the
+    95th, up to slack.
 
     Parameters
     ----------
     gamma : float, default=1.0
-        Weight of the slack; larger holds the constraints more strictly.
+        Weight of the slack; a larger value enforces the constraints more strictly.
     n_pairs : int, default=2000
-        Pairs to draw, half of them relevant.
+        Number of pairs to draw, half of them relevant.
     max_iter : int, default=1000
-        Maximum number of rounds over the pairs.
+        Maximum number of passes over the pairs.
     tol : float, default=1e-3
-        Stop when a round changes the dual variables by less than this part of them.
+        Stopping tolerance: stop when the relative change of the dual variables in a pass is at
+        most ``tol``.
     random_state : int, RandomState or None, default=None
         Seed of the pairs.
 
@@ -269,12 +267,12 @@ class ITML(LinearRanker):
     components_ : ndarray of shape (n_features, n_features)
         L with ``W = L'L``.
     n_iter_ : int
-        Rounds.
+        Number of passes over the pairs.
 
     Notes
     -----
-    Costs O(n_pairs r^2) a round, r the dimension of the span of the pairs: less than the number
-    of items, and at most that of features.
+    A pass costs O(n_pairs r^2), where r is the dimension of the span of the pairs: less than the
+    number of items, and at most the number of features.
 
     References
     ----------
@@ -327,14 +325,14 @@ class ITML(LinearRanker):
         return LinearMetric(components.astype(X.dtype), parameters={"method": "ITML"})
 
     def _project(self, V: np.ndarray, similar: np.ndarray) -> np.ndarray:
-        """Cycle through the constraints until the dual variables stand still."""
+        """Cyclic projections on the constraints until the dual variables converge."""
         squares = np.einsum("ij,ij->i", V, V)
-        kept = squares > 0
-        if not kept.any():
+        differs = squares > 0
+        if not differs.any():
             raise ValueError("X must have rows that differ: all are equal.")
-        V = V[kept]
-        similar = similar[kept]
-        squares = squares[kept]
+        V = V[differs]
+        similar = similar[differs]
+        squares = squares[differs]
         near, far = np.percentile(squares, (5, 95))
         bounds = np.where(similar, max(near, 1e-12 * far), far)
         projections = LogDetProjections(V, similar, bounds, float(self.gamma))

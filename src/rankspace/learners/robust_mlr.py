@@ -17,10 +17,10 @@ from .solvers.cutting_plane.solver import SolverResult
 
 
 class RobustMLR(MLR):
-    """Group-sparse metric learning to rank: whole features are left out.
+    """Robust metric learning to rank with group-sparse feature selection.
 
-    Minimises ``tr(W) + sparsity * |W|_{2,1} + C xi``, the norm being the sum of the lengths of the
-    columns of W. Rows and columns of features that are left out are exactly zero.
+    Minimises ``tr(W) + sparsity * |W|_{2,1} + C xi``, where the norm is the sum of the lengths of
+    the columns of W. Rows and columns of features that are not selected are exactly zero.
 
     Parameters
     ----------
@@ -29,19 +29,19 @@ class RobustMLR(MLR):
     sparsity : float, default=1.0
         Weight lambda of the (2,1)-norm.
     measure : str, default="map"
-        As for `MLR`.
+        Measure to optimise; see `MLR`.
     tol : float, default=0.01
-        Stop when (upper bound - lower bound) / C is at most this.
+        Stopping tolerance: stop when (upper bound - lower bound) / C is at most ``tol``.
     max_iter : int, default=200
-        Maximum number of rounds.
+        Maximum number of cutting-plane rounds.
     batch_size : int, optional
-        Number of queries drawn at random for each round; without a certificate.
+        Number of queries sampled at random for each round. Bounds from samples give no certificate.
     n_components : int, optional
-        Keep only so many leading directions of the answer.
+        Number of leading directions of the solution to keep; all by default.
     max_memory : int, default=512
-        Working memory of a round in MiB; a larger ``X`` that is mapped from a file is streamed.
+        Working memory of a round in MiB. A larger ``X`` that is mapped from a file is streamed.
     checkpoint : path, optional
-        A file in which rounds are saved. If it exists, `fit` on the same data with the same
+        File to which rounds are saved. If it exists, `fit` on the same data with the same
         parameters resumes from it.
     random_state : int, RandomState or None, default=None
         Seed of the batches.
@@ -49,13 +49,13 @@ class RobustMLR(MLR):
     Attributes
     ----------
     support_ : ndarray of int
-        The features that are kept.
+        Indices of the selected features.
     metric_, components_, objective_, gap_, n_iter_, history_, scale_
         As for `MLR`.
 
     Notes
     -----
-    Costs as `MLR`.
+    Fitting costs as much as `MLR`.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Low-rank changes of tall matrices, in place."""
+"""Low-rank updates of tall matrices, in place."""
 
 import numpy as np
 from numba import njit

@@ -1,4 +1,4 @@
-"""Metrics learned from one pair or triplet after another."""
+"""Online metric learning, one pair or triplet at a time: OASIS and ITML."""
 
 import numpy as np
 from numba import njit
@@ -6,9 +6,9 @@ from numba import njit
 
 @njit(cache=True, nogil=True)
 def oasis(Q, X, queries, pos, neg, C, M):
-    """Passive-aggressive updates of the similarity q'Mx, in place; returns how many violated.
+    """Passive-aggressive updates of the similarity q'Mx, in place; returns the violations.
 
-    Q, X: queries and items; queries, pos, neg: a triplet in each place; M: (d, d).
+    Q, X: queries and items; queries, pos, neg: triplets of row numbers; M: (d, d).
     """
     d = M.shape[0]
     difference, n_violators = np.empty(d), 0
@@ -35,7 +35,7 @@ def oasis(Q, X, queries, pos, neg, C, M):
 
 @njit(cache=True, nogil=True)
 def project_in_turn(inner, signs, gamma, duals, bounds):
-    """Project on each constraint in turn, in place; returns the sum of the changes of the duals.
+    """Cyclic LogDet projections, in place; returns the sum of the changes of the duals.
 
     inner: (n, n) inner products of the differences of pairs; signs: 1 for pairs that are to be
     near, -1 for others; bounds: their slack distances.

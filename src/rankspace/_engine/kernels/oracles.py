@@ -11,12 +11,13 @@ where y_ij = 1 if relevant item i stands above irrelevant item j, else -1.
 - k: the cut-off, 0 for none;
 - discounts: float64, the discount of positions 1, 2, ..., P + N (only NDCG reads it).
 
-Loss is what the best list scores minus what this one does. Within a list the items keep their
-order, so the counts say all there is to know of a ranking. Of two equally good rankings the one
-with irrelevant items further up is taken.
+The loss is the measure of the best ranking minus the measure of this one. Relevant items keep
+their order, and so do irrelevant ones, so the counts determine the ranking. Of two equally good
+rankings, the oracles return the one with irrelevant items farther up.
 
-Lifting an irrelevant item j over a relevant item i costs 2 (pos[i] - neg[j]) / (PN) of the sum, so
-without a loss relevant item i stands best below those irrelevant ones that score at least as much.
+Moving an irrelevant item j above a relevant item i costs 2 (pos[i] - neg[j]) / (PN) of the sum. So
+without a loss, the best place of relevant item i is below the irrelevant ones with at least its
+score.
 """
 
 import numpy as np
@@ -37,7 +38,7 @@ def negs_at_least(pos, neg):
 
 @njit(cache=True, nogil=True)
 def auc_oracle(pos, neg, k, discounts):
-    """A misordered pair gains 1/(PN) of loss: it pays while the gap is at most 1/2."""
+    """AUC oracle: a misordered pair adds 1/(PN) to the loss, so it pays up to a gap of 1/2."""
     negs_above = np.empty(pos.size, dtype=np.int64)
     j = 0
     for i in range(pos.size):
@@ -113,7 +114,7 @@ def place_by_hits(pos, neg, k, majority):
 
 @njit(cache=True, nogil=True)
 def precision_oracle(pos, neg, k, discounts):
-    """Loss is the share of the first k that is lost."""
+    """Precision at k oracle: the loss is the fraction of the first k that is lost."""
     if k >= pos.size + neg.size:
         return negs_at_least(pos, neg)
     return place_by_hits(pos, neg, k, False)
@@ -121,7 +122,7 @@ def precision_oracle(pos, neg, k, discounts):
 
 @njit(cache=True, nogil=True)
 def knn_oracle(pos, neg, k, discounts):
-    """Loss is 1 if the majority of the first k is lost."""
+    """k-nearest-neighbour oracle: the loss is 1 if the majority of the first k is lost."""
     if k >= pos.size + neg.size:
         return negs_at_least(pos, neg)
     return place_by_hits(pos, neg, k, True)
@@ -129,10 +130,10 @@ def knn_oracle(pos, neg, k, discounts):
 
 @njit(cache=True, nogil=True)
 def reciprocal_rank_oracle(pos, neg, k, discounts):
-    """With g irrelevant items above the first relevant one, the others stand below g or more.
+    """Reciprocal rank oracle: tries every number g of irrelevant items above the first relevant.
 
-    Going from g to g + 1 lifts one irrelevant item over the first relevant one and over those that
-    would rather stand above it.
+    Going from g to g + 1 moves one irrelevant item above the first relevant one and above those
+    whose best place is higher.
     """
     counts = negs_at_least(pos, neg)
     n_pos, n_neg = pos.size, neg.size
@@ -204,7 +205,7 @@ def count_slots(slots, n_pos):
 
 @njit(cache=True, nogil=True)
 def average_precision_oracle(pos, neg, k, discounts):
-    """Near-linear after the sorts, by divide and conquer over the irrelevant items."""
+    """Average precision oracle, in near-linear time by divide and conquer."""
     slots = np.empty(neg.size, dtype=np.int64)
     fill_slots(pos, neg, discounts[:0], 0, 0, slots)
     return count_slots(slots, pos.size)
@@ -297,7 +298,7 @@ def ndcg_top(pos, neg, k, discounts, best):
 
 @njit(cache=True, nogil=True)
 def ndcg_oracle(pos, neg, k, discounts):
-    """For the standard discount and for the MLR paper's, of the whole list or of its first k."""
+    """NDCG oracle for the standard discount and the MLR paper's, with or without a cut-off."""
     best = 0.0
     for i in range(min(k, pos.size) if k else pos.size):
         best += discounts[i]

@@ -1,4 +1,4 @@
-"""Quadratic programs over the capped simplex: pairwise descent, and an interior-point method."""
+"""Quadratic programs over the simplex: pairwise descent (SMO), and an interior-point method."""
 
 import numpy as np
 from numba import njit
@@ -6,11 +6,10 @@ from numba import njit
 
 @njit(cache=True, nogil=True)
 def exchange(H, gradient, a, tolerance, max_steps):
-    """Move weight between the pair that gains most, until no pair gains; in place.
+    """Pairwise coordinate descent (SMO): move weight between the best pair, in place.
 
-    The receiver has the smallest gradient. The giver is chosen among those with weight by the
-    decrease that its exchange brings: slope squared over curvature. Returns whether no slope above
-    the tolerance is left.
+    The variable with the smallest gradient receives weight. The one that gives weight is chosen by
+    the decrease of the objective. Returns whether no slope above the tolerance is left.
     """
     m = a.size
     for _ in range(max_steps):

@@ -1,8 +1,10 @@
-"""The most violated ranking of each query, as weights of its items.
+"""Most violated rankings: the separation oracle applied to queries, as weights of their items.
 
 Misordering moves relevant item i by ``2 negs_above[i] / (PN)`` and irrelevant item j by minus
 ``2 (relevant items below it) / (PN)``; the weights of a query sum to 0.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -17,12 +19,35 @@ from .oracles import (
     reciprocal_rank_oracle,
 )
 
-RELEVANT, IRRELEVANT, PASSED_OVER = 1, 0, -1
+# What an item is to a query.
+RELEVANT = 1
+IRRELEVANT = 0
+IGNORED = -1
+
+
+class Oracle(NamedTuple):
+    """A separation oracle: code of its measure, cut-off (0 for none), discounts of positions."""
+
+    code: int
+    k: int
+    discounts: np.ndarray
+
+
+class JudgedRows(NamedTuple):
+    """Judgments of all queries, in compressed rows."""
+
+    rows: np.ndarray  # of each query
+    indptr: np.ndarray
+    items: np.ndarray
+    grades: np.ndarray  # NaN where not judged
+    query_items: np.ndarray  # the item that a query is, or -1
+    unjudged_counts: bool  # whether items without a grade are irrelevant, or ignored
+    min_relevant_grade: float
 
 
 @njit(cache=True, nogil=True)
-def oracle(code, pos, neg, k, discounts):
-    """The oracle of `measures.KERNELS[code]`."""
+def run_oracle(code, pos, neg, k, discounts):
+    """The separation oracle of `measures.KERNELS[code]`."""
     if code == 0:
         return auc_oracle(pos, neg, k, discounts)
     if code == 2:
@@ -38,7 +63,7 @@ def oracle(code, pos, neg, k, discounts):
 
 @njit(cache=True, nogil=True)
 def loss_of(code, negs_above, n_neg, k):
-    """What the best list scores minus what this one does."""
+    """Loss of a ranking: the measure of the best ranking minus the measure of this one."""
     ones = np.ones(negs_above.size)
     positions = np.arange(1, negs_above.size + 1)
     best = measure(code, positions, ones, ones, n_neg, k)
@@ -46,105 +71,98 @@ def loss_of(code, negs_above, n_neg, k):
 
 
 @njit(cache=True, nogil=True)
-def violate(distances, flags, code, k, discounts, scale, weights):
-    """Weights of one query's items, nearest first, and its loss, both times ``scale``.
-
-    distances: squared and ascending, up to a constant; flags: what each item is.
-    """
-    n_pos = np.sum(flags == RELEVANT)
-    n_neg = np.sum(flags == IRRELEVANT)
-    pos, neg = np.empty(n_pos), np.empty(n_neg)
-    p = n = 0
-    for i in range(flags.size):
-        if flags[i] == RELEVANT:
-            pos[p] = -distances[i]
-            p += 1
-        elif flags[i] == IRRELEVANT:
-            neg[n] = -distances[i]
-            n += 1
-    negs_above = oracle(code, pos, neg, k, discounts)
-    unit = 2.0 * scale / (n_pos * n_neg)
-    p = n = above = 0
-    for i in range(flags.size):
-        weights[i] = 0.0
-        if flags[i] == RELEVANT:
-            weights[i] = unit * negs_above[p]
-            p += 1
-        elif flags[i] == IRRELEVANT:
-            while above < n_pos and negs_above[above] <= n:
-                above += 1
-            weights[i] = -unit * (n_pos - above)
-            n += 1
-    return scale * loss_of(code, negs_above, n_neg, k)
+def scores_of(distances, kinds, kind, n):
+    """Scores, minus the distances, of the n items of a kind."""
+    scores = np.empty(n)
+    at = 0
+    for i in range(kinds.size):
+        if kinds[i] == kind:
+            scores[at] = -distances[i]
+            at += 1
+    return scores
 
 
 @njit(cache=True, nogil=True)
-def violate_all(
-    queries,
-    order,
-    distances,
-    rows,
-    indptr,
-    row_items,
-    row_grades,
-    query_items,
-    keep_unjudged,
-    level,
-    code,
-    k,
-    discounts,
-    scales,
-    weights,
-):
-    """Weights of all items for a block of queries; what is not judged is irrelevant.
+def violate(distances, kinds, oracle, scale, weights):
+    """Weights of one query's items, nearest first, and its loss, both times ``scale``.
+
+    distances: squared and ascending, up to a constant; kinds: what each item is.
+    """
+    n_pos = np.sum(kinds == RELEVANT)
+    n_neg = np.sum(kinds == IRRELEVANT)
+    pos = scores_of(distances, kinds, RELEVANT, n_pos)
+    neg = scores_of(distances, kinds, IRRELEVANT, n_neg)
+    negs_above = run_oracle(oracle.code, pos, neg, oracle.k, oracle.discounts)
+    unit = 2.0 * scale / (n_pos * n_neg)
+    p = 0
+    n = 0
+    pos_above = 0
+    for i in range(kinds.size):
+        weights[i] = 0.0
+        if kinds[i] == RELEVANT:
+            weights[i] = unit * negs_above[p]
+            p += 1
+        elif kinds[i] == IRRELEVANT:
+            while pos_above < n_pos and negs_above[pos_above] <= n:
+                pos_above += 1
+            weights[i] = -unit * (n_pos - pos_above)
+            n += 1
+    return scale * loss_of(oracle.code, negs_above, n_neg, oracle.k)
+
+
+@njit(cache=True, nogil=True)
+def mark_judged(q, judged, kind_of):
+    """Write what the judged items of a query are; all others keep their kind."""
+    row = judged.rows[q]
+    for j in range(judged.indptr[row], judged.indptr[row + 1]):
+        kind = IRRELEVANT
+        if judged.grades[j] >= judged.min_relevant_grade:
+            kind = RELEVANT
+        elif np.isnan(judged.grades[j]) and not judged.unjudged_counts:
+            kind = IGNORED
+        kind_of[judged.items[j]] = kind
+    if judged.query_items[q] >= 0:
+        kind_of[judged.query_items[q]] = IGNORED
+
+
+@njit(cache=True, nogil=True)
+def unmark_judged(q, judged, kind_of):
+    """Let the judged items of a query, and the query itself, be irrelevant again."""
+    row = judged.rows[q]
+    for j in range(judged.indptr[row], judged.indptr[row + 1]):
+        kind_of[judged.items[j]] = IRRELEVANT
+    if judged.query_items[q] >= 0:
+        kind_of[judged.query_items[q]] = IRRELEVANT
+
+
+@njit(cache=True, nogil=True)
+def violate_all(queries, order, distances, judged, oracle, scales, weights):
+    """Weights of all items for a block of queries; items without a judgment are irrelevant.
 
     order, distances: (n_block, n_items), items from the nearest, and their squared distances.
     weights: (n_block, n_items), by item. Returns the sum of the losses.
     """
     n_items = order.shape[1]
-    kind = np.zeros(n_items, dtype=np.int8)
-    flags, sorted_weights = np.empty(n_items, dtype=np.int8), np.empty(n_items)
+    kind_of = np.full(n_items, IRRELEVANT, dtype=np.int8)
+    sorted_weights = np.empty(n_items)
     total = 0.0
     for b in range(queries.size):
         q = queries[b]
-        first, last = indptr[rows[q]], indptr[rows[q] + 1]
-        for j in range(first, last):
-            grade = row_grades[j]
-            if np.isnan(grade):
-                kind[row_items[j]] = IRRELEVANT if keep_unjudged else PASSED_OVER
-            else:
-                kind[row_items[j]] = RELEVANT if grade >= level else IRRELEVANT
-        if query_items[q] >= 0:
-            kind[query_items[q]] = PASSED_OVER
-        for i in range(n_items):
-            flags[i] = kind[order[b, i]]
-        total += violate(
-            distances[b], flags, code, k, discounts, scales[q], sorted_weights
-        )
+        mark_judged(q, judged, kind_of)
+        kinds = kind_of[order[b]]
+        total += violate(distances[b], kinds, oracle, scales[q], sorted_weights)
         for i in range(n_items):
             weights[b, order[b, i]] = sorted_weights[i]
-        for j in range(first, last):
-            kind[row_items[j]] = IRRELEVANT
-        if query_items[q] >= 0:
-            kind[query_items[q]] = IRRELEVANT
+        unmark_judged(q, judged, kind_of)
     return total
 
 
 @njit(cache=True, nogil=True)
-def violate_lists(
-    queries, indptr, distances, flags, code, k, discounts, scales, weights
-):
+def violate_lists(queries, indptr, distances, kinds, oracle, scales, weights):
     """Weights of the judged items of a block of queries, each list nearest first."""
     total = 0.0
     for b in range(queries.size):
-        part = slice(indptr[b], indptr[b + 1])
-        total += violate(
-            distances[part],
-            flags[part],
-            code,
-            k,
-            discounts,
-            scales[queries[b]],
-            weights[part],
-        )
+        row = slice(indptr[b], indptr[b + 1])
+        scale = scales[queries[b]]
+        total += violate(distances[row], kinds[row], oracle, scale, weights[row])
     return total

@@ -1,15 +1,52 @@
-"""Triplets by weighted approximate ranking: positives, and negatives drawn until one violates.
+"""WARP sampling of triplets: a relevant item, and irrelevant ones until one violates the margin.
 
 Every random number is a function of (seed, number of the triplet, number of the draw). So a triplet
-does not depend on who draws it, when, or how many candidates are looked at in one go.
+does not depend on the thread that draws it, or on how many candidates are drawn at once.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-POSITIVE, COLUMN = 0, 1  # numbers of the draws that are no negatives
+# Numbers of the draws of a triplet: the relevant item, a column, then the irrelevant items.
+POSITIVE = 0
+COLUMN = 1
 FIRST_NEGATIVE = 2
-FEWEST_DRAWS, LOOKS_PER_DRAW = 4, 64  # random ones, before all items are looked through
+# Random draws before all items are searched: one for so many items, but at least so many.
+ITEMS_PER_DRAW = 64
+MIN_DRAWS = 4
+
+
+class Positives(NamedTuple):
+    """Relevant items of all queries, in compressed rows."""
+
+    rows: np.ndarray  # of each query
+    indptr: np.ndarray
+    items: np.ndarray
+    sums: np.ndarray  # running sums of the gains of a row
+    own_places: np.ndarray  # where a query's own item is in the table, or -1
+
+
+class Negatives(NamedTuple):
+    """Irrelevant items of all queries, in compressed rows."""
+
+    rows: np.ndarray  # of each query
+    indptr: np.ndarray
+    items: np.ndarray  # ascending in a row
+    counts: np.ndarray  # irrelevant items of each query
+    own_items: np.ndarray  # a query's own item where the table includes it, or -1
+    excluded: bool  # whether the rows list what is not irrelevant instead
+    max_draws: np.ndarray  # for a triplet of each query
+
+
+class Triplets(NamedTuple):
+    """A batch of triplets; the draws fill in everything but the queries."""
+
+    queries: np.ndarray
+    pos: np.ndarray  # the relevant item
+    neg: np.ndarray  # the violator, or -1
+    draws: np.ndarray  # number of irrelevant items drawn
 
 
 @njit(cache=True, nogil=True)
@@ -43,87 +80,83 @@ def item_outside(excluded, first, last, k):
 
 
 @njit(cache=True, nogil=True)
-def irrelevant_of(q, negatives):
-    """Where the row of a query starts and ends, its number of irrelevant items, and its own.
-
-    negatives: (rows, indptr, items, counts, own, outside): the row of each query in a compressed
-    table, of the irrelevant items or, if ``outside``, of all others; how many are irrelevant; and
-    the query's own item where the table makes it one of them, else -1.
-    """
-    rows, indptr, _, counts, own, _ = negatives
-    return indptr[rows[q]], indptr[rows[q] + 1], counts[q], own[q]
+def nth_negative(k, q, negatives):
+    """The k-th irrelevant item of a query, from 0, its own item not left out."""
+    first = negatives.indptr[negatives.rows[q]]
+    if not negatives.excluded:
+        return negatives.items[first + k]
+    last = negatives.indptr[negatives.rows[q] + 1]
+    return item_outside(negatives.items, first, last, k)
 
 
 @njit(cache=True, nogil=True)
-def draw_negative(u, items, outside, first, last, count, own):
-    """An irrelevant item, each as likely, of the query that `irrelevant_of` describes."""
+def draw_negative(u, q, negatives):
+    """An irrelevant item of a query, all with equal probability."""
+    count = negatives.counts[q]
     k = min(np.int64(u * count), count - 1)
-    item = item_outside(items, first, last, k) if outside else items[first + k]
-    if own >= 0 and item >= own:
-        item = (
-            item_outside(items, first, last, k + 1) if outside else items[first + k + 1]
-        )
+    item = nth_negative(k, q, negatives)
+    if 0 <= negatives.own_items[q] <= item:
+        return nth_negative(k + 1, q, negatives)
     return item
 
 
 @njit(cache=True, nogil=True)
 def draw_positive(u, q, positives):
-    """A relevant item of a query, in proportion to its gain.
-
-    positives: (rows, indptr, items, sums, own): as above, with the running sums of the gains in
-    each row, and the place of the query's own item in the table, or -1.
-    """
-    rows, indptr, items, sums, own = positives
-    first, last = indptr[rows[q]], indptr[rows[q] + 1]
-    at, total, before, gain = own[q], sums[last - 1], 0.0, 0.0
-    if at >= 0:
-        before = sums[at - 1] if at > first else 0.0
-        gain = sums[at] - before
-    wanted = u * (total - gain)
-    if at >= 0 and wanted >= before:
+    """A relevant item of a query, with probability in proportion to its gain."""
+    sums = positives.sums
+    first = positives.indptr[positives.rows[q]]
+    last = positives.indptr[positives.rows[q] + 1]
+    own = positives.own_places[q]
+    before = 0.0
+    gain = 0.0
+    if own > first:
+        before = sums[own - 1]
+    if own >= 0:
+        gain = sums[own] - before
+    wanted = u * (sums[last - 1] - gain)
+    if own >= 0 and wanted >= before:
         wanted += gain
     place = first + np.searchsorted(sums[first:last], wanted, side="right")
     place = min(place, last - 1)
-    if place == at:  # by rounding only
+    if place == own:  # by rounding only
         place = place - 1 if place > first else place + 1
-    return items[place]
+    return positives.items[place]
 
 
 @njit(cache=True, nogil=True)
 def draw_positives(seed, first, queries, positives, out):
-    """The relevant item of each triplet."""
+    """Draw the relevant item of each triplet."""
     for t in range(queries.size):
-        out[t] = draw_positive(
-            uniform(seed, first + t, POSITIVE), queries[t], positives
-        )
+        u = uniform(seed, first + t, POSITIVE)
+        out[t] = draw_positive(u, queries[t], positives)
 
 
 @njit(cache=True, nogil=True)
 def draw_columns(seed, first, n_columns, out):
-    """A column of the factor for each triplet, each as likely."""
+    """Draw a column of the factor for each triplet, all with equal probability."""
     for t in range(out.size):
-        out[t] = np.int64(uniform(seed, first + t, COLUMN) * n_columns)
+        u = uniform(seed, first + t, COLUMN)
+        out[t] = np.int64(u * n_columns)
 
 
 @njit(cache=True, nogil=True)
-def draw_candidates(seed, first, start, triplets, queries, negatives, most_draws, out):
-    """Draws ``start``, ``start + 1``, ... of some triplets; -1 past the last one allowed."""
-    items, outside = negatives[2], negatives[5]
+def draw_candidates(seed, first, start, triplets, queries, negatives, out):
+    """Draws ``start``, ``start + 1``, ... of some triplets; -1 beyond the maximum."""
     for row in range(triplets.size):
         t = triplets[row]
         q = queries[t]
-        begin, end, count, own = irrelevant_of(q, negatives)
         for j in range(out.shape[1]):
             out[row, j] = -1
-            if start + j < most_draws[q]:
+            if start + j < negatives.max_draws[q]:
                 u = uniform(seed, first + t, FIRST_NEGATIVE + start + j)
-                out[row, j] = draw_negative(u, items, outside, begin, end, count, own)
+                out[row, j] = draw_negative(u, q, negatives)
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
 def squared_distance(a, B, row, limit):
-    """Squared distance of a vector from a row; any number above the limit if it is above that."""
-    total, f = 0.0, 0
+    """Squared distance of a vector from a row of B; may end early once it is above the limit."""
+    total = 0.0
+    f = 0
     while f + 8 <= a.size:
         for i in range(8):
             difference = a[f + i] - B[row, f + i]
@@ -139,112 +172,107 @@ def squared_distance(a, B, row, limit):
 
 
 @njit(cache=True, nogil=True)
-def draw_some(
-    seed, first, queries, Q, pos, X, negatives, most_draws, limits, neg, draws
-):
-    """Draw irrelevant items until one is less than 1 farther than the relevant one.
+def draw_violators(seed, first, batch, Q, X, negatives, limits):
+    """Draw irrelevant items until one is less than 1 farther away than the relevant one.
 
-    Q: (n_triplets, m) embedded queries; X: (n_items, m) embedded items; pos: the relevant item of
-    each triplet. Writes the distance that must be kept, the violator or -1, and the number of
-    draws, at most a sixty-fourth of the items: looking through all is no dearer, see `draw_on`.
+    batch: `Triplets` with their relevant items; Q: (n_triplets, m), embedded queries; X: (n_items,
+    m), embedded items. Writes the violators and the numbers of draws to the batch, and the distance
+    below which an item violates to ``limits``. Stops after a sixty-fourth of the items: a search of
+    all items costs no more, see `search_violators`.
     """
-    items, outside = negatives[2], negatives[5]
-    few = max(X.shape[0] // LOOKS_PER_DRAW, FEWEST_DRAWS)
-    for t in range(queries.size):
-        limits[t] = 1.0 + squared_distance(Q[t], X, pos[t], np.inf)
-        begin, end, count, own = irrelevant_of(queries[t], negatives)
-        neg[t] = -1
-        for j in range(min(most_draws[queries[t]], few)):
+    few = max(X.shape[0] // ITEMS_PER_DRAW, MIN_DRAWS)
+    for t in range(batch.queries.size):
+        q = batch.queries[t]
+        limit = 1.0 + squared_distance(Q[t], X, batch.pos[t], np.inf)
+        limits[t] = limit
+        batch.neg[t] = -1
+        for j in range(min(negatives.max_draws[q], few)):
             u = uniform(seed, first + t, FIRST_NEGATIVE + j)
-            item = draw_negative(u, items, outside, begin, end, count, own)
-            draws[t] = j + 1
-            if squared_distance(Q[t], X, item, limits[t]) < limits[t]:
-                neg[t] = item
+            item = draw_negative(u, q, negatives)
+            batch.draws[t] = j + 1
+            if squared_distance(Q[t], X, item, limit) < limit:
+                batch.neg[t] = item
                 break
 
 
 @njit(cache=True, nogil=True)
-def list_violators(q, products, squares, limit, negatives, found):
-    """Write the irrelevant items nearer than the limit, ascending; returns how many there are.
+def list_violators(q, products, squares, limit, negatives, out):
+    """List the irrelevant items nearer than the limit, ascending; returns their number.
 
-    Distances, less the square of the query, are ``products + squares``.
+    Distances, less the squared length of the query, are ``products + squares``.
     """
-    items, outside = negatives[2], negatives[5]
-    first, last, _, own = irrelevant_of(q, negatives)
-    n_found, at = 0, first
-    for i in range(squares.size if outside else last - first):
-        item = i if outside else items[first + i]
-        if not products[item] + squares[item] < limit or item == own:
+    items = negatives.items
+    first = negatives.indptr[negatives.rows[q]]
+    last = negatives.indptr[negatives.rows[q] + 1]
+    n_violators = 0
+    at = first
+    for i in range(squares.size if negatives.excluded else last - first):
+        item = i if negatives.excluded else items[first + i]
+        near = products[item] + squares[item] < limit
+        if not near or item == negatives.own_items[q]:
             continue
-        if outside:
+        if negatives.excluded:
             while at < last and items[at] < item:
                 at += 1
             if at < last and items[at] == item:
                 continue
-        found[n_found] = item
-        n_found += 1
-    return n_found
+        out[n_violators] = item
+        n_violators += 1
+    return n_violators
 
 
 @njit(cache=True, nogil=True)
 def draws_until(u, share):
-    """How many draws with replacement it takes to hit what has this share of all."""
+    """Number of draws with replacement until one hits what makes up this share of all."""
     if share >= 1.0:
         return 1.0
     return 1.0 + np.floor(np.log1p(-u) / np.log1p(-share))
 
 
 @njit(cache=True, nogil=True)
-def draw_on(
-    seed,
-    first,
-    triplets,
-    queries,
-    products,
-    squares,
-    limits,
-    negatives,
-    most_draws,
-    neg,
-    draws,
+def search_violators(
+    seed, first, triplets, batch, products, squares, limits, negatives
 ):
-    """Violators of triplets that have drawn in vain, from the distances of all items.
+    """Violators of triplets whose first draws found none, from the distances of all items.
 
-    products: (triplets, items), -2 times the inner products; squares: squared lengths of the items;
-    limits: of the distances less the squared length of the query. What is left of the number of
-    draws is geometric, and each violator as likely, so the law is that of drawing on.
+    products: (n_triplets, n_items), -2 times the inner products; squares: squared lengths of the
+    items; limits: of the distances less the squared length of the query. The remaining number of
+    draws is geometric and all violators are equally likely, as if one went on drawing.
     """
-    found = np.empty(squares.size, dtype=np.int64)
+    violators = np.empty(squares.size, dtype=np.int64)
     for row in range(triplets.size):
         t = triplets[row]
-        q = queries[t]
+        q = batch.queries[t]
         n_violators = list_violators(
-            q, products[row], squares, limits[t], negatives, found
+            q, products[row], squares, limits[t], negatives, violators
         )
-        drawn, draws[t] = draws[t], most_draws[q]
+        drawn = batch.draws[t]
+        batch.draws[t] = negatives.max_draws[q]
         if n_violators == 0:
             continue
         u = uniform(seed, first + t, FIRST_NEGATIVE + drawn)
-        more = draws_until(u, n_violators / irrelevant_of(q, negatives)[2])
-        if drawn + more <= most_draws[q]:
+        more = draws_until(u, n_violators / negatives.counts[q])
+        if drawn + more <= negatives.max_draws[q]:
             u = uniform(seed, first + t, FIRST_NEGATIVE + drawn + 1)
-            neg[t], draws[t] = found[np.int64(u * n_violators)], drawn + np.int64(more)
+            batch.neg[t] = violators[np.int64(u * n_violators)]
+            batch.draws[t] = drawn + np.int64(more)
 
 
 @njit(cache=True, nogil=True)
-def scan_candidates(start, triplets, Q, limits, candidates, C, neg, draws):
-    """Find the first violator among candidates of some triplets, embedded one after the other.
+def scan_candidates(start, triplets, batch, Q, limits, candidates, embedded):
+    """Find the first violator among the candidates of some triplets.
 
-    candidates: (n, width), -1 where there is none; C: (n * width, m). Triplets that are left
-    without one keep -1.
+    candidates: (n, width), -1 where there is none; embedded: (n * width, m). Triplets without a
+    violator keep -1.
     """
+    width = candidates.shape[1]
     for row in range(triplets.size):
         t = triplets[row]
-        for j in range(candidates.shape[1]):
+        for j in range(width):
             if candidates[row, j] < 0:
                 break
-            draws[t] = start + j + 1
-            at = row * candidates.shape[1] + j
-            if squared_distance(Q[t], C, at, limits[t]) < limits[t]:
-                neg[t] = candidates[row, j]
+            batch.draws[t] = start + j + 1
+            at = row * width + j
+            if squared_distance(Q[t], embedded, at, limits[t]) < limits[t]:
+                batch.neg[t] = candidates[row, j]
                 break

@@ -1,8 +1,8 @@
 """LogDet projections of ITML: the matrix nearest to the identity under bounds on distances.
 
-A projection on the bound of a pair with difference v changes the inverse of A by a multiple of
-``v v'``, and needs of A no more than ``v' A v``. So a block of pairs is projected on in turn by
-their inner products alone, and A follows by one product.
+The projection on the bound of a pair with difference v adds a multiple of ``v v'`` to the inverse
+of A, and only needs ``v' A v``. So a block of pairs is processed by their inner products alone, and
+A is updated once per block.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ BLOCK = 64  # pairs
 
 
 class LogDetProjections:
-    """Cyclic projections on bounds, with slack.
+    """Cyclic LogDet (Bregman) projections on bounds of distances, with slack.
 
     Parameters
     ----------
     V : ndarray of shape (n_pairs, n_features)
         Differences of pairs.
     similar : ndarray of bool
-        Pairs whose squared distance is bounded from above; that of others is from below.
+        Whether the squared distance of a pair is bounded from above; otherwise from below.
     bounds : ndarray
-        The bounds. They move as far as the slack allows.
+        Bounds of the squared distances, which the slack variables adjust.
     gamma : float
         Weight of the slack.
     """
@@ -50,22 +50,21 @@ class LogDetProjections:
         from ..._engine.kernels.online import project_in_turn
 
         change = 0.0
-        for at in range(0, len(self.V), BLOCK):
-            part = slice(at, at + BLOCK)
-            mapped = self.V[part] @ self._inner_matrix
-            inner = mapped @ self.V[part].T
-            before = self.duals[part].copy()
+        for start in range(0, len(self.V), BLOCK):
+            block = slice(start, start + BLOCK)
+            V = self.V[block]
+            signs = self.signs[block]
+            duals = self.duals[block]
+            mapped = V @ self._inner_matrix
+            inner = mapped @ V.T
+            before = duals.copy()
             change += project_in_turn(
-                inner.copy(),
-                self.signs[part],
-                self.gamma,
-                self.duals[part],
-                self.bounds[part],
+                inner.copy(), signs, self.gamma, duals, self.bounds[block]
             )
-            self._follow(mapped, inner, self.signs[part] * (self.duals[part] - before))
+            self._update(mapped, inner, signs * (duals - before))
         return change
 
-    def _follow(self, mapped: np.ndarray, inner: np.ndarray, steps: np.ndarray) -> None:
+    def _update(self, mapped: np.ndarray, inner: np.ndarray, steps: np.ndarray) -> None:
         """Add ``V' diag(steps) V`` to the inverse of A, by Woodbury's formula."""
         moved = np.flatnonzero(steps)
         mapped = mapped[moved]

@@ -1,4 +1,4 @@
-"""Points: items and queries in one matrix, dense or sparse, centred and scaled."""
+"""Items and queries in one matrix of points, dense or sparse, centred and scaled."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from ...relevance.relevance import Relevance
 from .scaling import check_scale
 
 BLOCK = 512  # rows of a product; fixed, so that threads do not change how it rounds
-GRID = 2.0**-24  # of the root mean squared distance
+GRID = (
+    2.0**-24
+)  # precision of scaled points, relative to the root mean squared distance
 
 
 class Points(NamedTuple):
@@ -46,7 +48,7 @@ class Points(NamedTuple):
 
     @property
     def blocks(self) -> list[slice]:
-        """All rows, in parts for threads."""
+        """Slices of all rows, as blocks for threads."""
         return [slice(start, start + BLOCK) for start in range(0, self.n, BLOCK)]
 
 
@@ -58,7 +60,7 @@ class Scaling(NamedTuple):
 
     @classmethod
     def of(cls, X: Any) -> Scaling:
-        """The mean, and the root mean squared distance of two rows; sparse rows stay in place."""
+        """The mean and the root mean squared distance of two rows; sparse rows are not centred."""
         if scipy.sparse.issparse(X):
             mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
             squares = np.asarray(X.multiply(X).mean(axis=0, dtype=np.float64)).ravel()
@@ -68,10 +70,10 @@ class Scaling(NamedTuple):
         return cls(X.mean(axis=0, dtype=np.float64), check_scale(np.sqrt(2 * variance)))
 
     def apply(self, points: Any) -> Any:
-        """Points from the mean, in units of the scale, rounded to `GRID`.
+        """Centre and scale points, and round them to `GRID`.
 
-        Long steps let the last bit grow, and the last bits of data change with their scale. Rounded
-        this far above them, data give the same metric in any unit.
+        The last bits of scaled data depend on the unit of the data, and SGD amplifies them.
+        Rounding removes them, so that the metric does not depend on the unit.
         """
         if self.mean is None:
             sparse = scipy.sparse.csr_array(points)

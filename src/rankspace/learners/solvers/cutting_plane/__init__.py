@@ -1,1 +1,1 @@
-"""The 1-slack cutting plane (MLR, RobustMLR, SVMMAP)."""
+"""The 1-slack cutting-plane solver of structural SVMs (MLR, RobustMLR, SVMMAP)."""

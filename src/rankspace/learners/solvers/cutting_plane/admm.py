@@ -2,9 +2,9 @@
 
     min over W in a cone of  reg(W) + C max_r [delta_r - <W, psi_r>]_+
 
-split as hinge and regulariser on W, the cone on Z, W = Z, by ADMM with the scaled dual U. The
-step in W is the small dual program of `simplex_qp`. Z, U and the penalty survive from call to call
-together, so a call starts where the last one ended.
+ADMM puts the hinge and the regulariser on W and the cone on Z, with W = Z and the scaled dual U.
+The step in W is the small dual program of `simplex_qp`. Z, U and the penalty are kept between
+calls, so that each call is warm-started from the last one.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from ...._engine.parallel.threads import single_threaded_blas
 from .cones import AllVectors
 from .simplex_qp import simplex_qp
 
-# Steps that overshoot: on IsoLet a third of the iterations, on small sets about a half.
+# Over-relaxation: it saves two thirds of the iterations on IsoLet, about half on small data.
 RELAXATION = 1.6
 TINY = 1e-150
 
 
 class Trace:
-    """The paper's regulariser, tr(W)."""
+    """Trace regulariser tr(W), as in the MLR paper."""
 
     def __init__(self, cone: Any) -> None:
         self.cone = cone
@@ -36,12 +36,12 @@ class Trace:
         return V - self.cone.identity / rho, rho
 
     def dual(self, combination: np.ndarray, value: float) -> float:
-        """A lower bound from multipliers: scaled until ``sum alpha_r psi_r <= I``."""
+        """A lower bound by duality: multipliers scaled so that ``sum alpha_r psi_r <= I``."""
         return value / max(1.0, self.cone.largest(combination))
 
 
 class Frobenius:
-    """Half the squared Frobenius distance from a prior."""
+    """Frobenius regulariser: half the squared distance from a prior."""
 
     def __init__(self, cone: Any, prior: np.ndarray) -> None:
         self.cone = cone
@@ -61,7 +61,7 @@ class Frobenius:
 
 
 class InnerResult(NamedTuple):
-    """A point of the cone, with bounds on the best value over the planes."""
+    """Solution of the inner problem: a point of the cone, and bounds on the optimum."""
 
     W: np.ndarray
     slack: float
@@ -71,24 +71,24 @@ class InnerResult(NamedTuple):
 
 
 class PlaneProblem:
-    """Planes, and the inner problem over them.
+    """The inner problem of the cutting plane, solved by ADMM.
 
     Parameters
     ----------
     cone, regularizer : objects of `cones` and this module
-        Where W lies and what it costs.
+        Constraint and regulariser of W.
     C : float
         Weight of the hinge.
     patience : int
-        Calls after which a plane that was never active is dropped.
+        Number of calls after which an inactive plane is dropped.
     """
 
-    # How far from the best point towards the planes' own minimiser the next plane is cut. All the
-    # way (1.0) the points swing from side to side: on wine, WDBC, ionosphere and IsoLet a quarter
-    # of the way takes half to a third of the rounds.
+    # The next plane is cut at this fraction of the way from the best point to the minimiser over
+    # the planes. At the minimiser itself (1.0) the points oscillate: on wine, WDBC, ionosphere and
+    # IsoLet a quarter of the way takes half to a third of the rounds.
     step = 0.25
-    # How close the planes' problem is solved, as a share of the gap still open: closer costs more
-    # steps and saves no round.
+    # Tolerance of the inner problem, as a fraction of the gap: a smaller one takes more iterations
+    # and saves no rounds.
     closeness = 0.5
 
     def __init__(
@@ -106,14 +106,14 @@ class PlaneProblem:
         self.Z = np.zeros_like(cone.identity)
         self.U = np.zeros_like(cone.identity)
         self.rho = 1.0 / C
-        # W is at most about C, its multiplier about 1: beyond these rho would be out of all scale.
+        # W is at most about C and its multiplier about 1, which bounds sensible penalties.
         self._least = 1e-4 / C
         self._most = 1e6
         self._steps = 0
 
     @property
     def n_planes(self) -> int:
-        """Planes at hand."""
+        """Number of planes."""
         return self.delta.size
 
     def add(self, psi: np.ndarray, delta: float) -> None:
@@ -128,14 +128,14 @@ class PlaneProblem:
         self.alpha = np.append(self.alpha, 0.0)
         self.idle = np.append(self.idle, 0)
 
-    def raise_cap(self, C: float) -> None:
-        """Go on with a larger C; what is known of the planes stays."""
+    def raise_C(self, C: float) -> None:
+        """Continue with a larger C and the same planes (warm start)."""
         self.C = C
         self._least = 1e-4 / C
 
     def solve(self, tolerance: float, max_iter: int = 1000) -> InnerResult:
-        """Lower the gap between value and dual below a tolerance."""
-        # Eigenvectors of matrices this small are found in half the time by one thread alone.
+        """Iterate until the duality gap is below a tolerance."""
+        # Eigenvectors of matrices this small take one thread half the time.
         with single_threaded_blas():
             return self._solve(tolerance, max_iter)
 
@@ -165,7 +165,7 @@ class PlaneProblem:
         return self.regularizer.value(W) + self.C * slack, slack
 
     def _candidate(self) -> np.ndarray:
-        """The point of the cone at hand."""
+        """The current point of the cone."""
         return self.Z
 
     def _step(self) -> None:
@@ -179,14 +179,15 @@ class PlaneProblem:
         self.U = self.U + relaxed - self.Z
         primal = np.linalg.norm(W - self.Z)
         dual = self.rho * np.linalg.norm(self.Z - before)
-        # Half way between absolute residuals and those relative to W and to its multiplier.
+        # Halfway between absolute residuals and residuals relative to W and its multiplier.
         sizes = np.sqrt([np.linalg.norm(self.Z), self.rho * np.linalg.norm(self.U)])
         self._balance(*(np.array([primal, dual]) / np.maximum(sizes, TINY)))
 
     def _balance(self, primal: float, dual: float) -> None:
-        """Keep the two residuals within a factor of ten; U is the dual over rho.
+        """Adapt the penalty to keep the two residuals within a factor of ten of each other.
 
-        Ever more seldom, for a penalty that never settles never converges.
+        U is the dual over rho, so it is rescaled. After 50 steps the penalty changes less often,
+        because ADMM only converges once the penalty settles.
         """
         self._steps += 1
         if self._steps > 50 and self._steps % 50:
@@ -210,22 +211,22 @@ class PlaneProblem:
 
     def _age(self) -> None:
         self.idle = np.where(self.alpha > 0, 0, self.idle + 1)
-        kept = self.idle < self.patience
-        if not kept.all():
+        recent = self.idle < self.patience
+        if not recent.all():
             for name in ("psi", "delta", "alpha", "idle"):
-                setattr(self, name, getattr(self, name)[kept])
-            self.gram = self.gram[np.ix_(kept, kept)]
+                setattr(self, name, getattr(self, name)[recent])
+            self.gram = self.gram[np.ix_(recent, recent)]
 
 
 class VectorProblem(PlaneProblem):
-    """The same without a cone, under half the squared norm: its dual is the small program alone."""
+    """The inner problem of a plain SVM: no cone, half the squared norm, solved by its dual."""
 
     def __init__(self, d: int, C: float) -> None:
         space = AllVectors(d)
         super().__init__(space, Frobenius(space, np.zeros(d)), C)
 
     def solve(self, tolerance: float, max_iter: int = 1000) -> InnerResult:
-        """Solve over the planes, exactly."""
+        """Solve the dual exactly."""
         self.alpha = simplex_qp(self.gram, -self.delta, self.C, self.alpha)
         self.Z = self._combination()
         upper, slack = self.value(self.Z)

@@ -14,29 +14,29 @@ import numpy as np
 
 from ...._engine.files import PathLike, replacing
 
-REST = 10.0  # a file is not written again before so many times what writing it took
+REST = 10.0  # wait at least this many times the writing time before the next write
 
 
 class Checkpoint:
-    """A checkpoint file: planes, inner problem and points, all that decides the next rounds.
+    """A checkpoint file with the planes, the inner problem and the state of the rounds.
 
     Parameters
     ----------
     path : path
         The file.
-    mark : str
-        A digest of the data and parameters that the rounds are of.
+    fingerprint : str
+        A digest of the data and parameters.
     """
 
-    def __init__(self, path: PathLike, mark: str) -> None:
+    def __init__(self, path: PathLike, fingerprint: str) -> None:
         self.path = Path(path)
-        self.mark = mark
+        self.fingerprint = fingerprint
         self.round = 0
         self._last = -np.inf
         self._took = 0.0
 
     def load(self, problem: Any) -> dict[str, Any] | None:
-        """What `save` was given, if there is a file; the problem is put back where it was."""
+        """Restore the problem and return the saved state, or None if there is no file."""
         from safetensors import SafetensorError, safe_open
 
         if not self.path.exists():
@@ -47,12 +47,12 @@ class Checkpoint:
                 arrays = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
         except SafetensorError as error:
             raise ValueError(
-                f"{self.path} is no checkpoint ({error}). Delete it."
+                f"{self.path} is not a checkpoint ({error}). Delete it."
             ) from error
-        if header.get("fingerprint") != self.mark:
+        if header.get("fingerprint") != self.fingerprint:
             raise ValueError(
-                f"checkpoint={self.path} must be of the same data and parameters: it is of others. "
-                "Name another file, or delete it."
+                f"checkpoint={self.path} must be of the same data and parameters, but they differ. "
+                "Use another file, or delete this one."
             )
         numbers = json.loads(header["rounds"])
         for name in [name for name in arrays if name.startswith("problem.")]:
@@ -63,7 +63,7 @@ class Checkpoint:
         return {**arrays, **numbers}
 
     def save(self, problem: Any, **state: Any) -> None:
-        """Write the file, unless that was done a moment ago."""
+        """Write the file, unless it was written very recently."""
         from safetensors.numpy import save
 
         begin = time.perf_counter()
@@ -81,7 +81,7 @@ class Checkpoint:
                 numbers[name] = value
         cone = {n: v for n, v in vars(problem.cone).items() if isinstance(v, int)}
         rounds = json.dumps({**numbers, "cone": cone})
-        content = save(arrays, {"fingerprint": self.mark, "rounds": rounds})
+        content = save(arrays, {"fingerprint": self.fingerprint, "rounds": rounds})
         with replacing(self.path) as stream:
             stream.write(content)
         self.round = len(state["history"])
@@ -90,22 +90,22 @@ class Checkpoint:
 
     @contextmanager
     def named_in_errors(self) -> Iterator[None]:
-        """Say where the file is if a cluster is lost."""
+        """Name the file in the error if the connection to a cluster is lost."""
         try:
             yield
         except ConnectionError as error:
             raise type(error)(
                 f"{error} {self.path} holds the fit after round {self.round}: fit again with "
-                f"checkpoint={str(self.path)!r} to go on from there."
+                f"checkpoint={str(self.path)!r} to resume."
             ) from error
 
 
-def digest(*parts: Any) -> str:
-    """A fingerprint of arrays, and of other things by their repr."""
+def digest(*values: Any) -> str:
+    """A fingerprint of arrays, and of other values by their repr."""
     hashed = hashlib.blake2b(digest_size=16)
-    for part in parts:
-        content = repr(part).encode()
-        if isinstance(part, np.ndarray):
-            content = np.ascontiguousarray(part).tobytes()
+    for value in values:
+        content = repr(value).encode()
+        if isinstance(value, np.ndarray):
+            content = np.ascontiguousarray(value).tobytes()
         hashed.update(content)
     return hashed.hexdigest()

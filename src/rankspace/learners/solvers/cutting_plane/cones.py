@@ -1,4 +1,4 @@
-"""Where an answer may lie: the semi-definite cone, the non-negative diagonals, or anywhere."""
+"""Constraints of the metric: the positive semi-definite (PSD) cone, its diagonals, or none."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-# With more than one positive eigenvalue in so many, finding all of them is no dearer.
-WORTH_ALL = 4
+# If more than one in so many eigenvalues is positive, a full decomposition costs no more.
+FULL_SHARE = 4
 
 
 class PSDCone:
@@ -24,14 +24,15 @@ class PSDCone:
 
     def split(self, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Positive eigenvalues of A and their directions, one a column."""
-        how: dict[str, Any] = {"driver": "evd"}
-        if self._last_rank * WORTH_ALL < len(A):
-            how = {"driver": "evx", "subset_by_value": (0.0, np.inf)}
-        # eigh reads one triangle only; rounding made the two differ.
-        values, vectors = scipy.linalg.eigh((A + A.T) / 2, check_finite=False, **how)
-        kept = values > 0
-        self._last_rank = int(kept.sum())
-        return values[kept], vectors[:, kept]
+        options: dict[str, Any] = {"driver": "evd"}
+        if self._last_rank * FULL_SHARE < len(A):
+            options = {"driver": "evx", "subset_by_value": (0.0, np.inf)}
+        # eigh reads only one triangle, and rounding makes the two differ.
+        A = (A + A.T) / 2
+        values, vectors = scipy.linalg.eigh(A, check_finite=False, **options)
+        positive = values > 0
+        self._last_rank = int(positive.sum())
+        return values[positive], vectors[:, positive]
 
     def project(self, A: np.ndarray) -> np.ndarray:
         """The nearest point of the cone."""
@@ -40,21 +41,19 @@ class PSDCone:
 
     def largest(self, A: np.ndarray) -> float:
         """The smallest t with ``A <= t I``."""
-        last = len(A) - 1
-        values = scipy.linalg.eigh(
-            (A + A.T) / 2,
-            eigvals_only=True,
-            subset_by_index=(last, last),
-            check_finite=False,
-        )
-        return float(values[0])
+        A = (A + A.T) / 2
+        last = (len(A) - 1, len(A) - 1)
+        options = {"eigvals_only": True, "check_finite": False}
+        return float(scipy.linalg.eigh(A, subset_by_index=last, **options)[0])
 
     def components(self, W: np.ndarray) -> np.ndarray:
         """L with ``W = L'L``, largest directions first; one zero row for W = 0."""
         values, vectors = self.split(W)
-        kept = values > values.max(initial=0) * 1e-12
-        L = (vectors[:, kept] * np.sqrt(values[kept])).T[::-1]
-        return np.ascontiguousarray(L) if len(L) else np.zeros((1, len(W)))
+        large = values > values.max(initial=0) * 1e-12
+        if not large.any():
+            return np.zeros((1, len(W)))
+        L = (vectors[:, large] * np.sqrt(values[large])).T
+        return np.ascontiguousarray(L[::-1])
 
 
 class DiagonalCone:
@@ -76,14 +75,15 @@ class DiagonalCone:
         return float(A.max())
 
     def components(self, W: np.ndarray) -> np.ndarray:
-        """L with ``diag(W) = L'L``, the rows of features without weight left out."""
+        """L with ``diag(W) = L'L``, without rows for features of weight 0."""
+        if not W.any():
+            return np.zeros((1, W.size))
         L = np.diag(np.sqrt(W))[np.argsort(-W, kind="stable")]
-        kept = L.any(axis=1)
-        return L[kept] if kept.any() else np.zeros((1, W.size))
+        return L[L.any(axis=1)]
 
 
 class AllVectors:
-    """Every vector; what is learned is no matrix but one weight a feature."""
+    """All vectors, without constraint: one weight per feature instead of a matrix."""
 
     def __init__(self, d: int) -> None:
         self.identity = np.ones(d)

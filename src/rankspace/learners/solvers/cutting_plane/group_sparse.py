@@ -1,4 +1,4 @@
-"""Group-sparse inner problem of R-MLR: ADMM with a third block for the (2,1)-norm."""
+"""Group-sparse inner problem of robust MLR: ADMM with a third block for the (2,1)-norm."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .simplex_qp import simplex_qp
 
 
 class TraceAndGroups(Trace):
-    """tr(W) + weight times the sum of the lengths of the columns of W."""
+    """Trace plus group-sparse (2,1)-norm: the weighted sum of the column lengths of W."""
 
     def __init__(self, cone: Any, weight: float) -> None:
         super().__init__(cone)
@@ -22,14 +22,14 @@ class TraceAndGroups(Trace):
 
 
 class GroupSparseProblem(PlaneProblem):
-    """As `PlaneProblem`, with a block V for the (2,1)-norm.
+    """The inner problem of `PlaneProblem` with a third ADMM block V for the (2,1)-norm.
 
     The candidate is the block of Z on the columns that V keeps: it is positive semi-definite, and
     exactly zero elsewhere.
     """
 
-    # A point between two has the features of both: planes are cut at the minimisers themselves,
-    # close enough for their support to have settled.
+    # A point between two others has the features of both. So planes are cut at the minimisers,
+    # with a tolerance small enough for their support to settle.
     step = 1.0
     closeness = 0.1
 
@@ -40,8 +40,8 @@ class GroupSparseProblem(PlaneProblem):
         self.Y = np.zeros_like(self.Z)
 
     def _candidate(self) -> np.ndarray:
-        kept = self.V.any(axis=0)
-        return self.Z * np.outer(kept, kept)
+        selected = self.V.any(axis=0)
+        return self.Z * np.outer(selected, selected)
 
     def _step(self) -> None:
         rho = self.rho
@@ -52,18 +52,18 @@ class GroupSparseProblem(PlaneProblem):
         W = centre + self._combination() / curvature
         target = Z - self.U_groups
         lengths = rho * np.linalg.norm(target, axis=0)
-        kept = lengths > self.regularizer.weight
-        shrinkage = 1 - self.regularizer.weight / np.where(kept, lengths, 1)
-        self.V = target * np.where(kept, shrinkage, 0)
-        # What the shrinkage took: a subgradient of the norm, so its columns are short enough.
+        weight = self.regularizer.weight
+        selected = lengths > weight
+        shrinkage = 1 - weight / np.where(selected, lengths, 1)
+        self.V = target * np.where(selected, shrinkage, 0)
+        # What the shrinkage removed is a subgradient of the norm.
         self.Y = rho * (target - self.V)
         self.Z = self.cone.project((W + self.V + self.U + self.U_groups) / 2)
         self.U = self.U + W - self.Z
         self.U_groups = self.U_groups + self.V - self.Z
         primal = np.hypot(np.linalg.norm(W - self.Z), np.linalg.norm(self.V - self.Z))
-        self._balance(
-            float(primal), float(np.sqrt(2) * rho * np.linalg.norm(self.Z - Z))
-        )
+        dual = np.sqrt(2) * rho * np.linalg.norm(self.Z - Z)
+        self._balance(float(primal), float(dual))
 
     def _balance(self, primal: float, dual: float) -> None:
         rho = self.rho

@@ -1,7 +1,7 @@
-"""One round of MLR: the most violated rankings of all queries, summed into one plane.
+"""The structural SVM loss of MLR: most violated rankings of all queries, summed into a plane.
 
-A round is a sum over blocks of queries, `RankingLoss.map_block`, and one `RankingLoss.update` of
-the sum; blocks depend on nothing but the data and the metric.
+A round sums `RankingLoss.map_block` over blocks of queries, and `RankingLoss.update` turns the sum
+into a plane. Blocks depend only on the data and the metric.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from ...._engine.parallel import Step, current_backend
 from ...._engine.parallel.threads import thread_map
 from ....evaluation.measures import parse_measure
 from ....relevance.relevance import Relevance
-from ..scaling import in_blocks, row_slices, run_of_rows, streams, whole
+from ..scaling import in_blocks, is_loaded, row_slices, slice_rows, streams, whole
 
-LEAST_PAIRS = 10_000  # judged pairs of a block at least
-MOST_PARTS = 64  # blocks of a round at most
-ENTRY_BYTES = 40  # of work for a pair of a query and an item
-SHARING = 4  # blocks that fit the memory together
+MIN_PAIRS = 10_000  # judged pairs in a block
+MAX_BLOCKS = 64  # in a round
+PAIR_BYTES = 40  # working memory for a pair of a query and an item
+BLOCKS_IN_MEMORY = 4
 ORACLE_MEASURES = ("auc", "p", "knn", "map", "mrr", "ndcg", "ndcg-mlr")
 
 
 class Sums(NamedTuple):
-    """What a block gives: ``Q' A X``, the column sums of ``A``, and the sum of the losses."""
+    """Sums over a block: ``Q' A X``, the column sums of ``A``, and the sum of the losses."""
 
     cross: np.ndarray
     columns: np.ndarray
@@ -33,7 +33,7 @@ class Sums(NamedTuple):
 
 
 class Round(NamedTuple):
-    """Embedded items, unless they are streamed, their squared lengths, the map, query weights."""
+    """Embedded items (None if streamed), their squared lengths, the linear map, query weights."""
 
     items: np.ndarray | None
     squares: np.ndarray
@@ -42,7 +42,7 @@ class Round(NamedTuple):
 
 
 class Plane(NamedTuple):
-    """Mean loss and mean feature difference of the most violated rankings."""
+    """A cutting plane: mean feature difference and mean loss of the most violated rankings."""
 
     psi: np.ndarray
     delta: float
@@ -57,18 +57,18 @@ def discounts_of(kernel: str, size: int) -> np.ndarray:
 
 
 class RankingLoss(Step):
-    """The loss of rankings of ``X`` under a measure, for queries that can teach something.
+    """Structural SVM loss of rankings of ``X`` under a measure.
 
     Parameters
     ----------
     X, Q : ndarray or ScaledRows of shape (n_items, n_features) and (n_queries, n_features)
         Items and queries, centred and scaled.
     relevance : Relevance
-        Who is relevant to whom.
+        Relevance of items to queries.
     measure : str
-        A measure with an oracle.
+        A measure with a separation oracle.
     queries : ndarray of int
-        The queries to learn from.
+        Queries to learn from, with relevant and irrelevant items.
     max_memory : int
         Working memory of a round in MiB.
     """
@@ -83,27 +83,30 @@ class RankingLoss(Step):
         max_memory: int,
     ) -> None:
         from ...._engine.kernels.measures import code_of
+        from ...._engine.kernels.violations import Oracle
 
-        spec, self.cut = parse_measure(measure)
-        self.X, self.Q, self.relevance = X, Q, relevance
-        self.code = code_of(spec.kernel)
+        self.X = X
+        self.Q = Q
+        self.relevance = relevance
         self.queries = queries
         self.max_memory = max_memory
+        spec, cut = parse_measure(measure)
         longest = int((relevance.n_relevant + relevance.n_irrelevant)[queries].max())
-        self.discounts = discounts_of(spec.kernel, longest + 1)
+        discounts = discounts_of(spec.kernel, longest + 1)
+        self.oracle = Oracle(code_of(spec.kernel), cut, discounts)
         self._lists = None
         if not relevance.unlisted_is_irrelevant:
             self._lists = relevance.judged_lists()
         self._gram = WeightedGram(X)
 
     def __getstate__(self) -> dict[str, Any]:
-        # A step of its own, of which each worker of a cluster gets the rows it needs.
+        # A separate step: each worker of a cluster gets only the rows that it needs.
         return {**vars(self), "_gram": None}
 
     # ------------------------------------------------------------------ the round
 
     def plane(self, components: np.ndarray, queries: np.ndarray | None = None) -> Plane:
-        """The most violated rankings under a metric, of all queries or of some."""
+        """The plane of the most violated rankings under a metric, for all queries or some."""
         queries = self.queries if queries is None else queries
         weights = self.relevance.weights[queries]
         scales = np.zeros(self.relevance.n_queries)
@@ -117,8 +120,8 @@ class RankingLoss(Step):
 
     @property
     def _entries(self) -> int:
-        """Pairs of a query and an item that fit the memory."""
-        return self.max_memory * 2**20 // ENTRY_BYTES
+        """Number of pairs of a query and an item that fit in memory."""
+        return self.max_memory * 2**20 // PAIR_BYTES
 
     def _largest(self, blocks: list[np.ndarray]) -> int:
         if self._lists is None:
@@ -127,22 +130,22 @@ class RankingLoss(Step):
         return max(int(lengths[block].sum()) for block in blocks)
 
     def blocks(self, queries: np.ndarray) -> list[np.ndarray]:
-        """Queries in parts whose work fits the memory; nothing but the data decides them."""
+        """Blocks of queries that fit in memory; they do not depend on the number of workers."""
         entries = self._entries
         if not streams(self.X, self.max_memory):
-            entries //= SHARING
+            entries //= BLOCKS_IN_MEMORY
         if self._lists is None:
             size = max(1, min(256, entries // len(self.X)))
             return [
                 queries[start : start + size] for start in range(0, queries.size, size)
             ]
         ends = np.cumsum(np.diff(self._lists.indptr)[queries])
-        share = -(-int(ends[-1]) // MOST_PARTS)
-        ends //= max(1, min(entries, max(share, LEAST_PAIRS)))
+        share = -(-int(ends[-1]) // MAX_BLOCKS)
+        ends //= max(1, min(entries, max(share, MIN_PAIRS)))
         return np.split(queries, np.flatnonzero(np.diff(ends)) + 1)
 
     def prepare(self, state: Any) -> Any:
-        """What all blocks of a round share: the embedded items among it."""
+        """The state that all blocks of a round share, with the embedded items."""
         components, scales = state
         if streams(self.X, self.max_memory):
             return Round(None, _squares(self.X, components), components, scales)
@@ -150,14 +153,14 @@ class RankingLoss(Step):
         return Round(items, np.einsum("ij,ij->i", items, items), components, scales)
 
     def map_block(self, block: Any, state: Any) -> Any:
-        """The most violated ranking of each query of a block, summed up."""
+        """Sums over the most violated rankings of a block of queries."""
         queries = self.Q[block] @ state.components.T.astype(self.Q.dtype)
         if self._lists is None:
             return self._all_items(block, queries, state)
         return self._judged_items(block, queries, state)
 
     def update(self, sums: Sums) -> Plane:
-        """The plane, from the sums over all blocks.
+        """The plane from the sums over all blocks.
 
         With weights A that sum to 0 for each query, the sum over q and x of
         ``-A[q, x] (q - x)(q - x)'`` is ``Q'AX + X'A'Q - X' diag(column sums of A) X``.
@@ -170,17 +173,10 @@ class RankingLoss(Step):
     # ------------------------------------------------------------------ blocks
 
     def _all_items(self, block: np.ndarray, queries: np.ndarray, state: Round) -> Sums:
-        from ...._engine.kernels.violations import violate_all
+        from ...._engine.kernels.violations import JudgedRows, violate_all
 
         relevance = self.relevance
-        distances = self._distances(queries, state)
-        order = np.argsort(distances, axis=1)
-        in_order = np.take_along_axis(distances, order, axis=1)
-        weights = distances  # in the same memory: new pages cost as much as a product
-        loss = violate_all(
-            block,
-            order,
-            in_order,
+        judged = JudgedRows(
             relevance.rows,
             relevance.indptr,
             relevance.items,
@@ -188,21 +184,23 @@ class RankingLoss(Step):
             relevance.query_items,
             relevance.unjudged == "irrelevant",
             relevance.min_relevant_grade,
-            self.code,
-            self.cut,
-            self.discounts,
-            state.scales,
-            weights,
+        )
+        distances = self._distances(queries, state)
+        order = np.argsort(distances, axis=1)
+        in_order = np.take_along_axis(distances, order, axis=1)
+        weights = distances  # reuse the memory: new pages cost as much as a product
+        loss = violate_all(
+            block, order, in_order, judged, self.oracle, state.scales, weights
         )
         return self._sums(block, weights, loss)
 
     def _distances(self, queries: np.ndarray, state: Round) -> np.ndarray:
-        """Squared distances of each query from all items, less what does not change their order."""
+        """Squared distances of each query from all items, up to a constant of the query."""
         if state.items is None:
             distances = np.empty((len(queries), len(self.X)), dtype=queries.dtype)
             directions = queries @ state.components.astype(queries.dtype)
-            for part in row_slices(len(self.X)):
-                distances[:, part] = directions @ self.X.streamed(part).T
+            for rows in row_slices(len(self.X)):
+                distances[:, rows] = directions @ self.X.streamed(rows).T
         else:
             distances = queries @ state.items.T
         distances *= -2
@@ -221,43 +219,40 @@ class RankingLoss(Step):
         assert self._lists is not None
         lists = self._lists[block]
         owner = np.repeat(np.arange(block.size), np.diff(lists.indptr))
-        distances, weights = np.empty(owner.size), np.empty(owner.size)
-        self._pair_distances(queries, state, owner, lists.indices, distances)
+        distances = self._pair_distances(queries, state, owner, lists.indices)
         order = np.lexsort((distances, owner))
-        flags = (lists.data[order] >= self.relevance.min_relevant_grade).astype(np.int8)
+        relevant = lists.data[order] >= self.relevance.min_relevant_grade
+        weights = np.empty(owner.size)
         loss = violate_lists(
             block,
             lists.indptr.astype(np.int64),
             distances[order],
-            flags,
-            self.code,
-            self.cut,
-            self.discounts,
+            relevant.astype(np.int8),
+            self.oracle,
             state.scales,
             weights,
         )
+        content = (weights, lists.indices[order], lists.indptr)
         shape = (block.size, len(self.X))
-        table = scipy.sparse.csr_array(
-            (weights, lists.indices[order], lists.indptr), shape=shape
-        )
-        return self._sums(block, table, loss)
+        return self._sums(block, scipy.sparse.csr_array(content, shape=shape), loss)
 
     def _pair_distances(
         self,
         queries: np.ndarray,
         state: Round,
         owner: np.ndarray,
-        which: np.ndarray,
-        out: np.ndarray,
-    ) -> None:
+        listed: np.ndarray,
+    ) -> np.ndarray:
+        """Squared distance of each listed item from its query, ``queries[owner]``."""
         from ...._engine.kernels.topk import exact_pairs
 
-        if state.items is not None:
-            exact_pairs(queries, state.items, owner, which, False, out)
-            return
-        found, places = np.unique(which, return_inverse=True)
-        items = self.X[found] @ state.components.T.astype(self.X.dtype)
-        exact_pairs(queries, items, owner, places, False, out)
+        distances = np.empty(owner.size)
+        items = state.items
+        if items is None:
+            needed, listed = np.unique(listed, return_inverse=True)
+            items = self.X[needed] @ state.components.T.astype(self.X.dtype)
+        exact_pairs(queries, items, owner, listed, False, distances)
+        return distances
 
 
 class WeightedGram(Step):
@@ -268,13 +263,13 @@ class WeightedGram(Step):
         self.first = first
 
     def restrict(self, blocks: list[slice]) -> WeightedGram:
-        """The same with only the rows of some blocks that follow each other."""
+        """The same step with only the rows of some consecutive blocks."""
         first = blocks[0].start
         rows = slice(first - self.first, blocks[-1].stop - self.first)
-        return WeightedGram(run_of_rows(self.X, rows), first)
+        return WeightedGram(slice_rows(self.X, rows), first)
 
     def map_block(self, block: slice, columns: np.ndarray) -> np.ndarray:
-        """The sum over a run of rows."""
+        """The sum over a block of rows."""
         weights = columns[block]
         rows = self.X[block.start - self.first + np.flatnonzero(weights)]
         weights = weights[weights != 0].astype(rows.dtype)
@@ -282,10 +277,9 @@ class WeightedGram(Step):
 
 
 class LinearRankingLoss(RankingLoss):
-    """The same loss with items ranked by ``w'x``, smallest first: features are ``q - x``.
+    """SVM-MAP: the same loss with features ``q - x``, so that items are ranked by ``w'x``.
 
-    The part ``w'q`` is the same for all items, so the query does not count but through its
-    judgments.
+    The term ``w'q`` is the same for all items, so only the judgments of a query matter.
     """
 
     def update(self, sums: Sums) -> Plane:
@@ -301,11 +295,10 @@ class LinearRankingLoss(RankingLoss):
         queries: np.ndarray,
         state: Round,
         owner: np.ndarray,
-        which: np.ndarray,
-        out: np.ndarray,
-    ) -> None:
+        listed: np.ndarray,
+    ) -> np.ndarray:
         assert state.items is not None
-        out[:] = state.items[which, 0]
+        return state.items[listed, 0].astype(float)
 
     def _sums(self, block: np.ndarray, weights: Any, loss: float) -> Sums:
         return Sums(
@@ -314,13 +307,13 @@ class LinearRankingLoss(RankingLoss):
 
 
 def _squares(X: Any, components: np.ndarray) -> np.ndarray:
-    """Squared lengths of all embedded items, of which only a block exists at a time."""
+    """Squared lengths of all embedded items, computed block by block."""
     squares = np.empty(len(X), dtype=X.dtype)
     map_ = components.T.astype(X.dtype)
 
-    def work(part: slice) -> None:
-        items = X.streamed(part) @ map_
-        squares[part] = np.einsum("ij,ij->i", items, items)
+    def work(rows: slice) -> None:
+        items = X.streamed(rows) @ map_
+        squares[rows] = np.einsum("ij,ij->i", items, items)
 
     for _ in thread_map(work, row_slices(len(X)), depth=8):
         pass
@@ -329,12 +322,12 @@ def _squares(X: Any, components: np.ndarray) -> np.ndarray:
 
 def _products(weights: Any, X: Any) -> np.ndarray:
     """Weights, dense or sparse, times items."""
-    if isinstance(X, np.ndarray) or X.kept is not None:
+    if is_loaded(X):
         return weights @ whole(X)
     if scipy.sparse.issparse(weights):
-        found = np.unique(weights.indices)
-        return weights[:, found] @ X[found]
-    found = np.zeros((len(weights), X.shape[1]))
-    for part in row_slices(len(X)):
-        found += weights[:, part] @ X.streamed(part)
-    return found
+        used = np.unique(weights.indices)
+        return weights[:, used] @ X[used]
+    products = np.zeros((len(weights), X.shape[1]))
+    for rows in row_slices(len(X)):
+        products += weights[:, rows] @ X.streamed(rows)
+    return products

@@ -1,4 +1,4 @@
-"""Small quadratic programs over the capped simplex."""
+"""Small quadratic programs (QP) over the capped simplex."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ PRECISION = 1e-12
 def simplex_qp(H: np.ndarray, b: np.ndarray, C: float, start: np.ndarray) -> np.ndarray:
     """Minimise ``1/2 a'Ha + b'a`` over ``a >= 0``, ``sum(a) <= C``.
 
-    Pairs exchange weight from the start given, which takes microseconds when it is nearly right and
-    H well-conditioned; where that does not end soon, an interior-point method takes over.
+    Pairwise coordinate descent (SMO) from the start takes microseconds if the start is close and H
+    is well-conditioned. If it does not converge soon, an interior-point method takes over.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def simplex_qp(H: np.ndarray, b: np.ndarray, C: float, start: np.ndarray) -> np.
     size = np.abs(linear).max() + np.abs(wide).max() * C
     if not exchange(wide, wide @ a + linear, a, PRECISION * size, 20 * (m + 10)):
         a = interior_point(wide / size, linear / size, C, PRECISION, 60)
-        # Weights that the interior keeps off zero by rounding alone.
+        # An interior point has no exact zeros; these weights are rounding errors.
         a[a < 1e-11 * C] = 0.0
         exchange(wide, wide @ a + linear, a, PRECISION * size, 20 * (m + 10))
     return a[:m]

@@ -15,7 +15,7 @@ from .ranking_loss import Plane
 
 
 class SolverResult(NamedTuple):
-    """The metric a solver found, and the reason to trust it."""
+    """Solution of a cutting-plane solver, with its objective, gap and history."""
 
     W: np.ndarray
     objective: float
@@ -37,9 +37,9 @@ def cutting_plane(
 ) -> SolverResult:
     """Minimise ``reg(W) + C xi(W)`` by cutting planes, xi the slack of the most violated rankings.
 
-    Each round finds the most violated rankings at W, which give the true slack of W and so an
-    upper bound; solving over all planes so far gives a minimiser of theirs and, by duality, a lower
-    bound. The next W lies between the best one and that minimiser.
+    Each round calls the separation oracle at W, which gives the true slack of W and so an upper
+    bound. Minimising over all planes so far gives, by duality, a lower bound. The next W lies
+    between the best one and the minimiser over the planes.
 
     Parameters
     ----------
@@ -50,18 +50,18 @@ def cutting_plane(
     start : ndarray
         First point.
     tol : float
-        Stop when (upper - lower) / C is at most this: a loss, as the measures are.
+        Stop when (upper - lower) / C is at most ``tol``; this gap has the unit of the measure.
     max_iter : int
         Maximum number of rounds.
     callback : callable, optional
         Called with each row of the history.
     checkpoint : Checkpoint, optional
-        Where rounds are saved, and resumed from.
+        File to save rounds to, and to resume from.
 
     Returns
     -------
     SolverResult
-        With the best point met, its true objective, and the gap.
+        The best point, its true objective, and the gap.
     """
     rounds = _Rounds(problem, start, checkpoint)
     state = rounds.state
@@ -96,11 +96,11 @@ def sampled_cutting_plane(
     max_iter: int,
     checkpoint: Checkpoint | None = None,
 ) -> SolverResult:
-    """Cutting planes of random samples of queries, without a certificate.
+    """Stochastic cutting planes from random samples of queries, without a certificate.
 
-    Stops when a fresh sample is violated by no more than the slack of the planes. Bounds of
-    different samples do not bound the problem of all queries, so none are reported.
-    ``find_plane`` gets the number of the round too.
+    Stops when the violation on a new sample is at most the slack of the planes plus ``tol``. Bounds
+    on samples do not bound the objective on all queries, so none are reported. ``find_plane`` also
+    gets the number of the round.
     """
     rounds = _Rounds(problem, start, checkpoint)
     state = rounds.state
@@ -125,7 +125,7 @@ def sampled_cutting_plane(
 
 @dataclass
 class _State:
-    """Where the rounds stand: all that a checkpoint keeps beside the planes."""
+    """State of the rounds: all that a checkpoint stores besides the planes."""
 
     W: np.ndarray  # where the next plane is cut
     best: np.ndarray
@@ -154,7 +154,7 @@ class _Rounds:
             self.started -= self.state.history[-1]["seconds"]
 
     def violation(self, plane: Plane) -> float:
-        """By how much the current W violates the margin of a plane."""
+        """Margin violation of a plane at the current W."""
         margin = np.sum(self.problem.cone.restrict(plane.psi) * self.state.W)
         return max(0.0, plane.delta - float(margin))
 

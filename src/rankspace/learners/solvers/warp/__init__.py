@@ -1,1 +1,1 @@
-"""Riemannian descent of the WARP loss (FRML, LORETA)."""
+"""Riemannian SGD on the WARP loss (FRML, LORETA)."""

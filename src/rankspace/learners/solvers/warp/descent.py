@@ -9,19 +9,23 @@ the squared gradient norms (Ivgi, Hinder and Carmon 2023). Both are known from m
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...._engine.parallel.threads import single_threaded_blas
 from ..points import Points
-from .embeddings import AllItems, DrawnItems, Triplets, choose_strategy
+from .embeddings import AllItems, DrawnItems, choose_strategy
 from .factors import DenseFactor, GramFactor, ProductTable, ScaledFactor
 from .riemannian import DAMPING, relative_change, second_order
 from .sampling import Sampling
 
-# Relative change of W in one step, at most: beyond, a second-order retraction is no guide.
-MOST_CHANGE = 0.5
-FIRST_DISTANCE = 0.01  # of |W|, before the first step has been made
+if TYPE_CHECKING:
+    from ...._engine.kernels.warp import Triplets
+
+# Largest relative change of W in a step: beyond, a second-order retraction is inaccurate.
+MAX_CHANGE = 0.5
+FIRST_DISTANCE = 0.01  # distance before the first step, as a share of |W|
 
 
 @dataclass
@@ -49,7 +53,7 @@ class Options:
 
 @dataclass
 class Statistics:
-    """Statistics of a stretch of training: loss, draws, violators, last step."""
+    """Statistics of some triplets: loss, draws, violators, last step length, strategy."""
 
     loss: float = 0.0
     draws: int = 0
@@ -58,7 +62,7 @@ class Statistics:
     strategy: str = ""
 
     def add(self, later: Statistics) -> Statistics:
-        """This stretch and the one after it."""
+        """Statistics of these triplets and of later ones."""
         return Statistics(
             self.loss + later.loss,
             self.draws + later.draws,
@@ -70,7 +74,7 @@ class Statistics:
 
 @dataclass
 class Descent:
-    """Descends from a `Progress` for a number of triplets, and updates it in place."""
+    """Riemannian SGD: takes steps for a number of triplets, updating a `Progress` in place."""
 
     points: Points
     sampling: Sampling
@@ -78,7 +82,7 @@ class Descent:
     _table: ProductTable | None = field(default=None, repr=False)
 
     def run(self, progress: Progress, n_triplets: int) -> Statistics:
-        """Draw so many triplets, in whole batches, and take their steps."""
+        """Draw a number of triplets, in whole batches, and take a step for each batch."""
         with single_threaded_blas():
             return self._run(progress, n_triplets)
 
@@ -86,7 +90,7 @@ class Descent:
         rank = progress.F.shape[1]
         strategy = choose_strategy(self.points, rank, progress.draws, self.options)
         space = self._space(progress, strategy)
-        statistics = self._go(progress, space, n_triplets)
+        statistics = self._take_steps(progress, space, n_triplets)
         progress.F = space.factor.matrix
         statistics.strategy = strategy
         return statistics
@@ -106,7 +110,7 @@ class Descent:
             return AllItems(points, DenseFactor(points, F, start))
         return DrawnItems(points, DenseFactor(points, F, start))
 
-    def _go(
+    def _take_steps(
         self, progress: Progress, space: AllItems | DrawnItems, n_triplets: int
     ) -> Statistics:
         statistics = Statistics()
@@ -142,22 +146,22 @@ class Descent:
         A = relative_change(gram, differences.T, DAMPING)
         S = c[:, None] * A.T
         inside = A @ S
-        own = self._own_gradient(progress, len(A))
+        diagonal = self._norm_gradient(progress, len(A))
         moved = factor.prepare(left, right, S)
-        progress.squares += squared_norm(gram, inside, own, moved)
+        progress.squares += squared_norm(gram, inside, diagonal, moved)
         travelled = distance(gram, factor.cross, start_norm)
         progress.distance = max(progress.distance, travelled)
-        inside = inside + np.diag(own)
+        inside = inside + np.diag(diagonal)
         length = step_length(progress, start_norm, float(np.linalg.norm(inside)))
         inner, tail = second_order(-length * inside)
         tail *= -length
-        space.move(inner + own[:, None] * tail, tail)
+        space.move(inner + diagonal[:, None] * tail, tail)
         return length
 
     def _gradient(
         self, batch: Triplets, weights: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Pairs of points, and what their outer products weigh in the mean gradient."""
+        """The mean gradient: pairs of points, and weights of the squares of their differences."""
         reg = self.options.reg
         share = self.sampling.query_weights[batch.queries] / batch.queries.size
         hinge = share * (1 - reg) * weights
@@ -170,8 +174,8 @@ class Descent:
         right = np.concatenate((batch.pos, batch.neg[violated]))
         return left, right, np.concatenate((attraction, -hinge[violated]))
 
-    def _own_gradient(self, progress: Progress, m: int) -> np.ndarray:
-        """The diagonal of D, with ``F D F'`` an unbiased estimate of ``reg W``: a column each."""
+    def _norm_gradient(self, progress: Progress, m: int) -> np.ndarray:
+        """The diagonal of D, where ``F D F'`` is an unbiased estimate of the gradient ``reg W``."""
         if self.options.regularizer != "frobenius":
             return np.zeros(m)
         from ...._engine.kernels.warp import draw_columns
@@ -183,30 +187,31 @@ class Descent:
 
 
 def distance(gram: np.ndarray, cross: np.ndarray, start_norm: float) -> float:
-    """``|W - W0|`` from ``F'F``, ``F0'F`` and ``|W0|``."""
+    """The distance ``|W - W0|`` from the start, from ``F'F``, ``F0'F`` and ``|W0|``."""
     square = np.vdot(gram, gram) - 2 * np.vdot(cross, cross) + start_norm**2
     return float(np.sqrt(max(square, 0.0)))
 
 
 def step_length(progress: Progress, start_norm: float, change: float) -> float:
-    """Learning rate by distance over gradients, capped where a step would change W too much."""
+    """Learning rate by distance over gradients, with a limit on the relative change of W."""
     farthest = max(progress.distance, FIRST_DISTANCE * start_norm)
     length = progress.multiplier * farthest / max(np.sqrt(progress.squares), 1e-300)
-    return float(min(length, MOST_CHANGE / max(change, 1e-300)))
+    return float(min(length, MAX_CHANGE / max(change, 1e-300)))
 
 
 def squared_norm(
-    G: np.ndarray, Q: np.ndarray, own: np.ndarray, moved: np.ndarray
+    G: np.ndarray, Q: np.ndarray, diagonal: np.ndarray, moved: np.ndarray
 ) -> float:
     """Squared norm of the gradient ``V C V' + F D F'`` projected on the tangent space.
 
     That is ``2 |Z P|^2 - |P Z P|^2`` with P the projection on the range of F, where
     ``Z P = (V S + F D) F'`` and ``P Z P = F (Q + D) F'``; G is ``F'F``, ``F' V S = G Q``, and D has
-    the diagonal ``own``.
+    the given diagonal.
     """
     inside = Q @ G
-    if own.any():
-        mixed = inside * own
-        moved = moved + mixed + mixed.T + own[:, None] * G * own
-        inside = inside + own[:, None] * G
+    if diagonal.any():
+        mixed = inside * diagonal
+        scaled = diagonal[:, None] * G
+        moved = moved + mixed + mixed.T + scaled * diagonal
+        inside = inside + scaled
     return max(float(2 * np.vdot(moved, G) - np.vdot(inside, inside.T)), 0.0)

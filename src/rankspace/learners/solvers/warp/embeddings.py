@@ -1,15 +1,15 @@
-"""Drawing violators among embedded points: three strategies, chosen by their cost.
+"""Drawing WARP violators among embedded points: three strategies, chosen by their cost.
 
 For N points in d dimensions, rank m, and batches of b triplets with r differences, a step embeds
 
-- only what is drawn: 2 b (2 + draws) d m flops;
-- all points anew: 2 N d m;
-- all points by their inner products with the differences: 2 N m (r + m), and N^2 numbers to keep.
+- "drawn": only the points that are drawn, 2 b (2 + draws) d m flops;
+- "all": all points from their features, 2 N d m flops;
+- "gram": all points from their inner products, 2 N m (r + m) flops and memory for N^2 numbers.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,27 +18,21 @@ from ..points import Points
 from .factors import DenseFactor, GramFactor, ScaledFactor
 from .sampling import Sampling
 
-# Candidates of a triplet that are drawn together, at first and at most.
+if TYPE_CHECKING:
+    from ...._engine.kernels.warp import Triplets
+
+# Candidates of a triplet that are drawn together: first, and largest, number.
 FIRST_WIDTH = 4
-MOST_WIDTH = 256
-SPARSE_COST = 8  # flops of a dense product in the time of one of a sparse
-# Both are fixed, so that threads do not change how products round.
-MOST_TOGETHER = 32  # triplets whose distances from all items are computed together
-DISTANCES = 2**20  # held at a time by each thread
+MAX_WIDTH = 256
+SPARSE_COST = 8  # time of a flop in a sparse product, relative to a dense one
+# Both sizes are fixed, so that threads do not change how products round.
+SEARCH_SIZE = 32  # triplets whose distances from all items are computed together
+MAX_DISTANCES = 2**20  # in the memory of a thread
 
 
-class Triplets(NamedTuple):
-    """Queries, a relevant item and a violator (or -1) for each, and the number of draws."""
-
-    queries: np.ndarray
-    pos: np.ndarray
-    neg: np.ndarray
-    draws: np.ndarray
-
-
-def _begin(sampling: Sampling, first: int, size: int) -> Triplets:
-    """Queries and positives; no violators yet."""
-    from ...._engine.kernels.warp import draw_positives
+def draw_pairs(sampling: Sampling, first: int, size: int) -> Triplets:
+    """Triplets with queries and relevant items, but no violators yet."""
+    from ...._engine.kernels.warp import Triplets, draw_positives
 
     queries = sampling.queries(first, size)
     pos = np.full(size, -1)
@@ -46,8 +40,14 @@ def _begin(sampling: Sampling, first: int, size: int) -> Triplets:
     return Triplets(queries, pos, neg=np.full(size, -1), draws=np.zeros(size, int))
 
 
+def unfinished(batch: Triplets, sampling: Sampling, n_draws: Any) -> np.ndarray:
+    """Numbers of the triplets that have no violator after so many draws, and may draw more."""
+    may_draw = sampling.negatives.max_draws[batch.queries] > n_draws
+    return np.flatnonzero((batch.neg < 0) & may_draw)
+
+
 class AllItems:
-    """All points embedded at all times, anew or by their inner products."""
+    """Strategies "all" and "gram": the embeddings of all points are kept up to date."""
 
     def __init__(self, points: Points, factor: DenseFactor | GramFactor) -> None:
         self.points = points
@@ -62,8 +62,8 @@ class AllItems:
         matrix = self.points.matrix
         self.embedded = np.empty((self.points.n, F.shape[1]), dtype=matrix.dtype)
 
-        def work(part: slice) -> None:
-            self.embedded[part] = self.points.embed(F, part)
+        def work(rows: slice) -> None:
+            self.embedded[rows] = self.points.embed(F, rows)
 
         flops = 2.0 * matrix.size * F.shape[1]
         for_each(work, self.points.blocks, flops=flops)
@@ -74,29 +74,18 @@ class AllItems:
 
     def draw(self, sampling: Sampling, first: int, size: int) -> Triplets:
         """Triplets with their violators."""
-        from ...._engine.kernels.warp import draw_some
+        from ...._engine.kernels.warp import draw_violators
 
-        batch = _begin(sampling, first, size)
+        batch = draw_pairs(sampling, first, size)
         queries = self.embedded[self.points.query_rows[batch.queries]]
         items = self.embedded[: self.points.n_items]
         limits = np.empty(size)
-        draw_some(
-            sampling.seed,
-            first,
-            batch.queries,
-            queries,
-            batch.pos,
-            items,
-            sampling.negatives,
-            sampling.most_draws,
-            limits,
-            batch.neg,
-            batch.draws,
+        draw_violators(
+            sampling.seed, first, batch, queries, items, sampling.negatives, limits
         )
-        more = sampling.most_draws[batch.queries] > batch.draws
-        waiting = np.flatnonzero((batch.neg < 0) & more)
-        if waiting.size:
-            self._search_all(sampling, first, batch, queries, limits, waiting)
+        triplets = unfinished(batch, sampling, batch.draws)
+        if triplets.size:
+            self._search_all(sampling, first, batch, queries, limits, triplets)
         return batch
 
     def _search_all(
@@ -108,41 +97,37 @@ class AllItems:
         limits: np.ndarray,
         triplets: np.ndarray,
     ) -> None:
-        """Draw on, with the distances of all items, where the first draws found no violator."""
-        from ...._engine.kernels.warp import draw_on
+        """Search all items for violators of the triplets whose first draws found none."""
+        from ...._engine.kernels.warp import search_violators
 
         items = self.embedded[: self.points.n_items]
         squares = np.einsum("ij,ij->i", items, items)
         limits = limits - np.einsum("ij,ij->i", queries, queries)
 
-        def work(part: np.ndarray) -> None:
-            products = (-2 * queries[part]) @ items.T
-            draw_on(
+        def work(chunk: np.ndarray) -> None:
+            search_violators(
                 sampling.seed,
                 first,
-                part,
-                batch.queries,
-                products,
+                chunk,
+                batch,
+                (-2 * queries[chunk]) @ items.T,
                 squares,
                 limits,
                 sampling.negatives,
-                sampling.most_draws,
-                batch.neg,
-                batch.draws,
             )
 
-        width = max(1, min(MOST_TOGETHER, DISTANCES // len(items)))
-        parts = [triplets[i : i + width] for i in range(0, triplets.size, width)]
-        for_each(work, parts, flops=2.0 * items.size * triplets.size)
+        width = max(1, min(SEARCH_SIZE, MAX_DISTANCES // len(items)))
+        chunks = [triplets[i : i + width] for i in range(0, triplets.size, width)]
+        for_each(work, chunks, flops=2.0 * items.size * triplets.size)
 
     def move(self, inner: np.ndarray, tail: np.ndarray) -> None:
-        """Follow a step."""
+        """Take a step: move the factor, then embed all points."""
         self.factor.move(inner, tail)
         self._embed()
 
 
 class DrawnItems:
-    """Points embedded when they are drawn, candidates of all triplets of a batch together."""
+    """Strategy "drawn": points are embedded when drawn, those of a batch in one product."""
 
     def __init__(self, points: Points, factor: DenseFactor | ScaledFactor) -> None:
         self.points = points
@@ -156,51 +141,36 @@ class DrawnItems:
         """Triplets with their violators."""
         from ...._engine.kernels.warp import draw_candidates, scan_candidates
 
-        batch = _begin(sampling, first, size)
+        seed = sampling.seed
+        negatives = sampling.negatives
+        batch = draw_pairs(sampling, first, size)
         queries = self.rows(self.points.query_rows[batch.queries])
         differences = (queries - self.rows(batch.pos)).astype(np.float64)
         limits = 1 + np.einsum("ij,ij->i", differences, differences)
         start = 0
         width = FIRST_WIDTH
-        waiting = np.arange(size)
-        while waiting.size:
-            candidates = np.empty((waiting.size, width), dtype=np.int64)
+        triplets = np.arange(size)
+        while triplets.size:
+            drawn = np.empty((triplets.size, width), dtype=np.int64)
             draw_candidates(
-                sampling.seed,
-                first,
-                start,
-                waiting,
-                batch.queries,
-                sampling.negatives,
-                sampling.most_draws,
-                candidates,
+                seed, first, start, triplets, batch.queries, negatives, drawn
             )
-            embedded = self.rows(np.maximum(candidates, 0).ravel())
-            scan_candidates(
-                start,
-                waiting,
-                queries,
-                limits,
-                candidates,
-                embedded,
-                batch.neg,
-                batch.draws,
-            )
+            embedded = self.rows(np.maximum(drawn, 0).ravel())
+            scan_candidates(start, triplets, batch, queries, limits, drawn, embedded)
             start += width
-            width = min(2 * width, MOST_WIDTH)
-            more = sampling.most_draws[batch.queries] > start
-            waiting = np.flatnonzero((batch.neg < 0) & more)
+            width = min(2 * width, MAX_WIDTH)
+            triplets = unfinished(batch, sampling, start)
         return batch
 
     def move(self, inner: np.ndarray, tail: np.ndarray) -> None:
-        """Follow a step."""
+        """Take a step: move the factor."""
         self.factor.move(inner, tail)
 
 
 def choose_strategy(points: Points, m: int, draws: float, options: Any) -> str:
-    """The cheapest strategy by flops: "drawn", "all" or "gram" (if N^2 numbers fit the memory).
+    """The strategy with the fewest flops: "drawn", "all" or "gram" (if N^2 numbers fit in memory).
 
-    A factor of nearly full rank soon loses directions, and only the factor itself can follow that.
+    A factor of nearly full rank soon loses directions, which "gram" cannot follow.
     """
     n, d = points.matrix.shape
     batch = options.batch_size
@@ -210,8 +180,8 @@ def choose_strategy(points: Points, m: int, draws: float, options: Any) -> str:
         flops = {"drawn": n_drawn * (row + m) * m}
     else:
         # Updates of the factor, its Gram matrix and its step.
-        follow = d * m * (2 * batch + 5 * m)
-        flops = {"drawn": n_drawn * d * m + follow, "all": n * d * m + follow}
+        update = d * m * (2 * batch + 5 * m)
+        flops = {"drawn": n_drawn * d * m + update, "all": n * d * m + update}
     fits = n * n * points.matrix.dtype.itemsize <= options.max_memory * 2**20
     if fits and 2 * m <= d:
         flops["gram"] = n * m * (2 * batch + m)

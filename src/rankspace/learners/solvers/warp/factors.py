@@ -1,12 +1,12 @@
 """Low-rank factors F of a metric ``W = F F'`` under many small steps.
 
-A step along ``Z = V diag(c) V'``, where the rows of V' are differences of points, is made in two
-parts. `prepare` takes ``S = diag(c) A'`` and returns the m x m matrix ``(V S)'(V S)``; `move` replaces
-F by ``F inner + V S tail``. In between, only matrices of size m are needed to choose the step.
+A step along ``Z = V diag(c) V'``, where the rows of V' are differences of points, has two parts.
+`prepare` takes ``S = diag(c) A'`` and returns the m x m matrix ``(V S)'(V S)``; `move` replaces F
+by ``F inner + V S tail``. In between, only matrices of size m are needed to choose the step.
 
-Rounding must not grow from step to step. Along a direction that shrinks, ``inner`` is above 1 and
-``V S tail`` takes back more, so a matrix that followed by ``G inner + ...`` would gather errors.
-Hence a factor is either kept itself, or as ``base scale`` with a base that is only ever added to.
+Rounding errors must not accumulate. Along a direction that shrinks, ``inner`` is above 1 and
+``V S tail`` subtracts more, so updates of the form ``G inner + ...`` would accumulate errors. Hence
+a factor is stored either explicitly, or as ``base scale`` with a base that steps only add to.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from ...._engine.parallel.threads import for_each
 from ..points import Points
 from .riemannian import plus_identity
 
-# Sum of the relative changes after which a scale is multiplied out: its condition is below 100.
-MOST_DRIFT = 2.0
+# Sum of relative changes after which the scale is multiplied out: its condition is below 100.
+MAX_DRIFT = 2.0
 
 
 class DenseFactor:
-    """A factor of dense points, kept as it is: O(d m (r + m)) a step of r differences."""
+    """An explicit factor for dense points: O(d m (r + m)) for a step of r differences."""
 
     def __init__(self, points: Points, F: np.ndarray, start: np.ndarray) -> None:
         self.points = points
@@ -59,7 +59,7 @@ class DenseFactor:
 
 
 class ScaledFactor:
-    """A factor ``base scale`` with a small scale, so that a step need not touch all of base.
+    """A factor ``base scale`` with an m x m scale, so that a step changes only some rows of base.
 
     ``F inner + V S tail`` is ``(base + V change) (scale inner)``, with ``change`` solved for. For
     sparse points only the features where V is not zero move.
@@ -75,7 +75,7 @@ class ScaledFactor:
         self._base_cross = start.T @ F
 
     def _multiply_out(self) -> None:
-        """Let the scale be the identity again."""
+        """Reset the scale to the identity."""
         self.base = self.base @ self.scale
         self._base_gram = self.gram
         self._base_cross = self.cross
@@ -118,7 +118,7 @@ class ScaledFactor:
         self._add(change)
         moved = plus_identity(inner, -1.0)
         self._drift += float(np.sqrt(np.vdot(moved, moved)))
-        if self._drift > MOST_DRIFT:
+        if self._drift > MAX_DRIFT:
             self._multiply_out()
 
     def _on_base(self) -> np.ndarray:
@@ -137,26 +137,28 @@ class ScaledFactor:
 
 
 class ProductTable(NamedTuple):
-    """All inner products of points, and the points embedded by the first factor."""
+    """Gram matrix of the points, and the points embedded by the first factor."""
 
     products: np.ndarray
-    started: np.ndarray
+    embedded: np.ndarray
 
     @classmethod
     def of(cls, points: Points, start: np.ndarray) -> ProductTable:
-        """In blocks of rows, so that a sparse matrix needs no more memory than the table."""
+        """Compute blocks of rows, so that sparse points need no more memory than the table."""
         products = np.empty((points.n, points.n), dtype=points.matrix.dtype)
-        for part in points.blocks:
-            rows = points.matrix[part] @ points.matrix.T
-            products[part] = rows.toarray() if points.is_sparse else rows
+        for rows in points.blocks:
+            block = points.matrix[rows] @ points.matrix.T
+            if points.is_sparse:
+                block = block.toarray()
+            products[rows] = block
         return cls(products, points.embed(start))
 
 
 class GramFactor(ScaledFactor):
-    """A factor ``(F0 + X' weights) scale`` whose steps never look at the features.
+    """A factor ``(F0 + X' weights) scale`` whose steps use inner products, not features.
 
-    All inner products of points are at hand, so the embedded points follow at O(N m (r + m)) a step
-    whatever d.
+    With all inner products of points stored, embeddings are updated in O(N m (r + m)) per step,
+    independently of d.
     """
 
     def __init__(
@@ -168,7 +170,7 @@ class GramFactor(ScaledFactor):
     ) -> None:
         super().__init__(points, F, start)
         self.products = table.products
-        self._started = table.started
+        self._embedded_start = table.embedded
         self.weights = np.zeros((points.n, F.shape[1]))
         self._embedded_base = points.embed(F)
         self.embedded = self._embedded_base.copy()
@@ -198,10 +200,12 @@ class GramFactor(ScaledFactor):
         return S.T @ self._products @ S
 
     def _on_base(self) -> np.ndarray:
-        return self._embedded_base[self._left] - self._embedded_base[self._right]
+        base = self._embedded_base
+        return base[self._left] - base[self._right]
 
     def _on_start(self) -> np.ndarray:
-        return self._started[self._left] - self._started[self._right]
+        start = self._embedded_start
+        return start[self._left] - start[self._right]
 
     def _add(self, change: np.ndarray) -> None:
         from ...._engine.kernels.factors import add_rows, subtract_rows
@@ -213,12 +217,12 @@ class GramFactor(ScaledFactor):
         change = change.astype(dtype)
         scale = self.scale.astype(dtype)
 
-        def work(part: slice) -> None:
-            base = self._embedded_base[part]
+        def work(rows: slice) -> None:
+            base = self._embedded_base[rows]
             differences = np.empty((left.size, len(base)), dtype=dtype)
-            subtract_rows(self.products[:, part], left, right, differences)
+            subtract_rows(self.products[:, rows], left, right, differences)
             base += differences.T @ change
-            np.matmul(base, scale, out=self.embedded[part])
+            np.matmul(base, scale, out=self.embedded[rows])
 
         flops = 2.0 * self.embedded.size * (left.size + len(scale))
         for_each(work, self.points.blocks, flops=flops)

@@ -1,4 +1,4 @@
-"""Steps on the manifold of positive semi-definite matrices of fixed rank.
+"""Second-order retraction on the manifold of positive semi-definite matrices of fixed rank.
 
 A point is ``W = F F'`` with F of full column rank, the transpose of the components; a step is the
 symmetric ``Z = V diag(c) V'``. With ``A = F^+ V`` and ``Q = A diag(c) A'``, the part of the step
@@ -15,21 +15,21 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg.lapack import dposv
 
-# Part of the mean squared singular value of F below which a direction counts as lost. Steps along
-# it are damped; elsewhere they are exact to eight digits.
+# Damping of the solve, relative to the mean squared singular value of F. Directions with smaller
+# values are damped; elsewhere steps are exact to eight digits.
 DAMPING = 1e-9
-MOST_DAMPING = 0.1
+MAX_DAMPING = 0.1
 
 
 def relative_change(
     gram: np.ndarray, cross: np.ndarray, damping: float = 0.0
 ) -> np.ndarray:
-    """``A = F^+ V`` from ``F'F`` and ``F'V``; damping is raised where rounding defeats it."""
+    """``A = F^+ V`` from ``F'F`` and ``F'V``; damping grows until the Cholesky solve succeeds."""
     scale = np.trace(gram) / len(gram)
-    while damping < MOST_DAMPING:
+    while damping < MAX_DAMPING:
         lifted = plus_identity(gram, damping * scale)
-        _, A, trouble = dposv(lifted.T, cross, overwrite_a=True)
-        if not trouble:
+        _, A, failed = dposv(lifted.T, cross, overwrite_a=True)
+        if not failed:
             return A
         if not damping:
             break
@@ -38,7 +38,7 @@ def relative_change(
 
 
 def second_order(Q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What the retraction multiplies F and ``V diag(c) A'`` by."""
+    """Coefficients of the second-order retraction: of F, and of ``V diag(c) A'``."""
     tail = plus_identity(-0.5 * Q)
     return tail + 0.375 * (Q @ Q), tail
 
@@ -51,7 +51,7 @@ def plus_identity(matrix: np.ndarray, factor: float = 1.0) -> np.ndarray:
 
 
 def retract(F: np.ndarray, V: np.ndarray, c: np.ndarray) -> np.ndarray:
-    """The factor after a step ``V diag(c) V'``, of the same shape."""
+    """The retraction: the factor after a step ``V diag(c) V'``."""
     A = relative_change(F.T @ F, F.T @ V)
     S = c[:, None] * A.T
     inner, tail = second_order(A @ S)

@@ -1,7 +1,7 @@
-"""Early stopping of FRML: checks on held-out queries, a step schedule, and checkpoints.
+"""Early stopping of FRML: validation checks, learning-rate schedule, and checkpoints.
 
-Everything that decides how training goes on is in a `TrainingState`, a few matrices and numbers.
-It is saved at each check, and from there a killed run goes on to the same answer, bit for bit.
+A `TrainingState` holds everything that determines the rest of the training. It is saved at each
+check, and a run that resumes from it gives the same result, bit for bit.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from ....relevance.relevance import Relevance
 from ....search.index import Index
 from .descent import Descent, Progress, Statistics
 
-SHORTER = 4.0  # steps are divided by this when nothing improves
-MOST_CUTS = 3  # times, before training stops early
-# Triplets between two choices of the strategy to embed.
-SHORTEST_STRETCH = 320
-LONGEST_STRETCH = 5000
+DECAY = 4.0  # the learning rate is divided by this when nothing improves
+MAX_CUTS = 3  # of the learning rate, before training stops early
+# Triplets between two choices of the embedding strategy.
+MIN_STRETCH = 320
+MAX_STRETCH = 5000
 ARRAYS = ("F", "start", "best")
 
 
 @dataclass
 class Schedule:
-    """How long to train, and when to check for early stopping."""
+    """Training length, and when to check for early stopping."""
 
     n_triplets: int
     check_every: int
@@ -40,7 +40,7 @@ class Schedule:
 
 @dataclass
 class TrainingState:
-    """Where training stands at a check."""
+    """State of the training at a check: all that a checkpoint stores."""
 
     progress: Progress
     seed: int
@@ -52,7 +52,7 @@ class TrainingState:
     history: list[dict[str, Any]] = field(default_factory=list)
 
     def update_best(self, score: float, patience: int) -> None:
-        """Keep the best factor; continue from it with shorter steps when nothing improves."""
+        """Keep the best factor; return to it with a lower learning rate if nothing improves."""
         if score > self.best_score:
             self.best = self.progress.F
             self.best_score = score
@@ -63,12 +63,12 @@ class TrainingState:
             self.n_cuts += 1
             self.n_unimproved = 0
             self.progress.F = self.best
-            self.progress.multiplier /= SHORTER
+            self.progress.multiplier /= DECAY
 
     # ------------------------------------------------------------------ files
 
     def save(self, path: PathLike, fingerprint: str) -> None:
-        """Write a checkpoint, whole or not at all."""
+        """Write a checkpoint file, atomically."""
         from safetensors.numpy import save
 
         numbers = asdict(self)
@@ -79,10 +79,8 @@ class TrainingState:
             stream.write(save(arrays, header))
 
     @classmethod
-    def load_if_there(
-        cls, path: PathLike | None, fingerprint: str
-    ) -> TrainingState | None:
-        """Read a checkpoint of the same data and parameters, if there is one."""
+    def load(cls, path: PathLike | None, fingerprint: str) -> TrainingState | None:
+        """Read a checkpoint of the same data and parameters, or return None if there is none."""
         from safetensors import SafetensorError, safe_open
 
         if path is None or not Path(path).exists():
@@ -93,23 +91,23 @@ class TrainingState:
                 arrays = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
         except SafetensorError as error:
             raise ValueError(
-                f"{path} is no checkpoint ({error}). Delete it."
+                f"{path} is not a checkpoint ({error}). Delete it."
             ) from error
         if header.get("fingerprint") != fingerprint:
             raise ValueError(
-                f"checkpoint={path} must be of the same data and parameters: it is of others. "
-                "Name another file, or delete it."
+                f"checkpoint={path} must be of the same data and parameters, but they differ. Use "
+                "another file, or delete this one."
             )
         numbers = json.loads(header["run"])
         names = set(Progress.__dataclass_fields__) - set(ARRAYS)
-        moved = {name: numbers.pop(name) for name in names}
-        progress = Progress(arrays["F"], arrays["start"], **moved)
+        fields = {name: numbers.pop(name) for name in names}
+        progress = Progress(arrays["F"], arrays["start"], **fields)
         return cls(progress, best=arrays["best"], **numbers)
 
 
 @dataclass
 class Validator:
-    """Validation scores of a factor on held-out queries; larger is better."""
+    """Validation score of a factor on held-out queries; larger is better."""
 
     items: Any
     points: Any
@@ -117,7 +115,7 @@ class Validator:
     measure: str
 
     def score(self, F: np.ndarray) -> float:
-        """The measure, or minus it where smaller is better."""
+        """The measure, or its negative if smaller is better."""
         items = self.items @ F.astype(self.items.dtype, copy=False)
         points = self.points @ F.astype(self.points.dtype, copy=False)
         report = evaluate(Index(items).blocks(points), self.judged, self.measure)
@@ -132,7 +130,7 @@ def descend(
     validator: Validator | None,
     at_check: Callable[[TrainingState], bool],
 ) -> None:
-    """Train until early stopping, until the triplets are used up, or until ``at_check`` is true."""
+    """Train until early stopping, the maximum number of triplets, or until ``at_check`` is true."""
     while not state.done:
         started = time.perf_counter()
         before = state.progress.n_triplets
@@ -148,7 +146,7 @@ def descend(
             state.update_best(score, schedule.patience)
         state.history.append(row)
         finished = state.progress.n_triplets >= schedule.n_triplets
-        state.done = finished or state.n_cuts > MOST_CUTS
+        state.done = finished or state.n_cuts > MAX_CUTS
         if at_check(state):
             state.done = True
 
@@ -156,14 +154,13 @@ def descend(
 def _until_check(
     progress: Progress, descent: Descent, schedule: Schedule
 ) -> Statistics:
-    """TrainingState to the next multiple of ``check_every``, or to the end."""
-    done = progress.n_triplets
-    stop = (done // schedule.check_every + 1) * schedule.check_every
-    stop = min(stop, schedule.n_triplets)
+    """Train up to the next multiple of ``check_every`` triplets, or to the end."""
+    n_checks = progress.n_triplets // schedule.check_every
+    stop = min((n_checks + 1) * schedule.check_every, schedule.n_triplets)
     total = Statistics()
     while progress.n_triplets < stop:
-        stretch = max(progress.n_triplets, SHORTEST_STRETCH)
-        stretch = min(stretch, LONGEST_STRETCH, stop - progress.n_triplets)
+        stretch = max(progress.n_triplets, MIN_STRETCH)
+        stretch = min(stretch, MAX_STRETCH, stop - progress.n_triplets)
         total = total.add(descent.run(progress, stretch))
     return total
 

@@ -1,4 +1,4 @@
-"""Where a metric of fixed rank starts."""
+"""Initial factors of a metric of fixed rank: PCA, random or identity."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 import scipy.sparse
 
 STARTS = ("pca", "random", "identity")
-SMALL = 500  # up to here, all singular vectors are found and the leading ones kept
+FULL_SVD = 500  # up to this size a full SVD is computed, beyond it a randomized one
 
 
 def start_factor(X: Any, m: int, init: Any, scale: float, seed: int) -> np.ndarray:
-    """A factor F of full column rank, (n_features, m), for data that were divided by ``scale``."""
+    """An initial factor F of full column rank, (n_features, m), for data divided by ``scale``."""
     d = X.shape[1]
     random = np.random.default_rng(seed)
     if not isinstance(init, str):
@@ -20,8 +20,8 @@ def start_factor(X: Any, m: int, init: Any, scale: float, seed: int) -> np.ndarr
     if init == "identity":
         if m != d:
             raise ValueError(
-                f"init='identity' keeps all {d} features: got n_components={m}. Leave n_components "
-                "out, or start from init='pca'."
+                f"init='identity' needs n_components={d}, the number of features: got "
+                f"n_components={m}. Omit n_components, or use init='pca'."
             )
         return np.eye(d)
     if init == "random":
@@ -30,25 +30,25 @@ def start_factor(X: Any, m: int, init: Any, scale: float, seed: int) -> np.ndarr
 
 
 def given_start(init: Any, m: int, d: int) -> np.ndarray:
-    """Components of full rank that a user gave to start from, (m, d)."""
+    """Validate an array of initial components: shape (m, d), finite and of full rank."""
     components = np.array(init, dtype=np.float64)
     if components.shape != (m, d):
         raise ValueError(
-            f"init must be components of shape (n_components, n_features), here ({m}, {d}): got "
+            f"init must have shape (n_components, n_features), here ({m}, {d}): got "
             f"{components.shape}."
         )
     if not np.isfinite(components).all() or np.linalg.matrix_rank(components) < m:
         raise ValueError(
-            f"init must be finite and of rank {m}: its rows are dependent."
+            f"init must be finite and of rank {m}: its rows are linearly dependent, or not finite."
         )
     return components
 
 
 def _principal(X: Any, m: int, random: np.random.Generator) -> np.ndarray:
-    """Leading right singular vectors, and random directions where there are not enough."""
+    """Principal directions (PCA), and random directions if there are too few."""
     n, d = X.shape
     k = min(m, n, d)
-    if min(n, d) <= SMALL and not scipy.sparse.issparse(X):
+    if min(n, d) <= FULL_SVD and not scipy.sparse.issparse(X):
         leading = np.linalg.svd(X.astype(np.float64), full_matrices=False)[2][:k].T
     else:
         from sklearn.utils.extmath import randomized_svd
