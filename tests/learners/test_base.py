@@ -385,9 +385,12 @@ def test_score_of_judged_items_is_that_of_the_whole_ranking():
     X = rng.normal(size=(50, 4))
     lists = [rng.permutation(50)[:9] for _ in range(20)]
     relevance = Relevance.from_lists(
-        [row[:3] for row in lists], [row[3:] for row in lists],
-        n_items=50, query_rows=range(20), unjudged="ignore",
-    )  # fmt: skip
+        [row[:3] for row in lists],
+        [row[3:] for row in lists],
+        n_items=50,
+        query_rows=range(20),
+        unjudged="ignore",
+    )
     model = Weighted(3.0).fit(X, relevance)
     whole = model.rank(X[:20], X)
     assert model.score(X, relevance) == evaluate(whole, relevance, "map").means["map"]

@@ -52,9 +52,11 @@ def relevances(y):
         "ignore": Relevance.from_lists(
             [np.flatnonzero(y == y[i])[:4] for i in rows],
             [np.flatnonzero(y != y[i])[:3] for i in rows],
-            n_items=n, query_rows=rows, unjudged="ignore",
+            n_items=n,
+            query_rows=rows,
+            unjudged="ignore",
         ),
-    }  # fmt: skip
+    }
 
 
 def squared(X, W):
@@ -297,9 +299,12 @@ def test_svm_map_takes_all_items_or_the_judged_ones_alike():
         [np.flatnonzero(y == 1)] * 30, n_items=30, query_rows=range(30)
     )
     judged = Relevance.from_lists(
-        [np.flatnonzero(y == 1)] * 30, [np.flatnonzero(y == 0)] * 30,
-        n_items=30, query_rows=range(30), unjudged="ignore",
-    )  # fmt: skip
+        [np.flatnonzero(y == 1)] * 30,
+        [np.flatnonzero(y == 0)] * 30,
+        n_items=30,
+        query_rows=range(30),
+        unjudged="ignore",
+    )
     a, b = (SVMMAP(10.0, tol=1e-6).fit(X, relevance) for relevance in (full, judged))
     assert a.objective_ == pytest.approx(b.objective_, rel=1e-5)
     np.testing.assert_allclose(a.coef_, b.coef_, rtol=1e-3)

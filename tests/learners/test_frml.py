@@ -386,16 +386,22 @@ def test_a_checkpoint_of_other_data_or_parameters_is_refused(tmp_path, wine):
         ({"rank_weights": "squared"}, "rank_weights must be one of .*: got 'squared'"),
         ({"rank_weights": "precision@0"}, "k is a positive integer: got 'precision@0'"),
         ({"rank_weights": "precision"}, "rank_weights must be one of"),
-        ({"regularizer": "trace"}, "regularizer must be one of pairs, frobenius: got 'trace'"),
+        (
+            {"regularizer": "trace"},
+            "regularizer must be one of pairs, frobenius: got 'trace'",
+        ),
         ({"init": "zero"}, "init must be one of pca, random, identity: got 'zero'"),
-        ({"init": "identity"}, "needs n_components=13, the number of features: got n_components=3"),
+        (
+            {"init": "identity"},
+            "needs n_components=13, the number of features: got n_components=3",
+        ),
         ({"init": np.ones((3, 13))}, "init must be finite and of rank 3"),
         ({"init": np.ones((2, 13))}, r"here \(3, 13\): got \(2, 13\)"),
         ({"measure": "maq"}, "measure must be one of"),
         ({"validation_fraction": 1.0}, "validation_fraction == 1.0, must be < 1"),
         ({"n_targets": 0}, "n_targets == 0, must be >= 1"),
     ],
-)  # fmt: skip
+)
 def test_bad_parameters(options, message, wine):
     with pytest.raises(ValueError, match=message):
         FRML(**({"n_components": 3} | options)).fit(*wine)

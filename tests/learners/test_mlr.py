@@ -81,21 +81,26 @@ def test_variants_against_an_independent_solver(variant, seed):
     psd = {"constraints": lambda W: [W >> 0]}
     model, regularizer, constraints = {
         "diagonal": (
-            MLR(C, constraint="diagonal", **options), cp.trace,
+            MLR(C, constraint="diagonal", **options),
+            cp.trace,
             {"constraints": lambda W: [cp.diag(cp.diag(W)) == W, cp.diag(W) >= 0]},
         ),
         "frobenius": (
-            MLR(C, regularizer="frobenius", **options), lambda W: cp.sum_squares(W) / 2, psd
+            MLR(C, regularizer="frobenius", **options),
+            lambda W: cp.sum_squares(W) / 2,
+            psd,
         ),
         "prior": (
             MLR(C, regularizer="frobenius", prior=prior, **options),
-            lambda W: cp.sum_squares(W - prior) / 2, psd,
+            lambda W: cp.sum_squares(W - prior) / 2,
+            psd,
         ),
         "groups": (
             RobustMLR(C, sparsity=2.0, **options),
-            lambda W: cp.trace(W) + 2 * cp.sum(cp.norm(W, 2, axis=0)), psd,
+            lambda W: cp.trace(W) + 2 * cp.sum(cp.norm(W, 2, axis=0)),
+            psd,
         ),
-    }[variant]  # fmt: skip
+    }[variant]
     expected, _, _ = reference.solve(queries, d, C, regularizer, **constraints)
     assert fit(model, X, y).objective_ == pytest.approx(expected, rel=1e-3)
 
@@ -297,11 +302,17 @@ def test_stopping_early_names_the_gap(wine):
         (MLR(measure="maq"), "measure must be one of"),
         (MLR(constraint="low"), "constraint must be one of psd, diagonal: got 'low'"),
         (MLR(prior="identity"), "prior requires regularizer='frobenius'"),
-        (MLR(regularizer="frobenius", prior="pca"), "prior must be one of identity: got 'pca'"),
-        (MLR(regularizer="frobenius", prior=np.eye(2)), r"of shape \(13, 13\): got shape \(2, 2\)"),
+        (
+            MLR(regularizer="frobenius", prior="pca"),
+            "prior must be one of identity: got 'pca'",
+        ),
+        (
+            MLR(regularizer="frobenius", prior=np.eye(2)),
+            r"of shape \(13, 13\): got shape \(2, 2\)",
+        ),
         (RobustMLR(sparsity=-1), "sparsity == -1, must be >= 0"),
     ],
-)  # fmt: skip
+)
 def test_bad_parameters(model, message, wine):
     with pytest.raises(ValueError, match=message):
         model.fit(*wine)
@@ -441,9 +452,17 @@ def test_batches_report_the_metric_they_judged_and_leave_out_weightless_queries(
 def test_a_path_with_a_prior_and_an_error_to_choose_by(wine):
     X, y = wine
     model = fit(
-        MLRCV((100, 1, 10), measure="auc", scoring="ranking-error", regularizer="frobenius",
-              prior="identity", random_state=0), X, y,
-    )  # fmt: skip
+        MLRCV(
+            (100, 1, 10),
+            measure="auc",
+            scoring="ranking-error",
+            regularizer="frobenius",
+            prior="identity",
+            random_state=0,
+        ),
+        X,
+        y,
+    )
     np.testing.assert_array_equal(model.Cs_, [1, 10, 100])
     assert (model.scores_ >= 0).all()
     assert model.Cs_[model.scores_.argmin()] == model.C_

@@ -201,10 +201,13 @@ def relevances():
         "graded rows": Relevance.from_lists(graded, n_items=10, query_rows=[0, 1, 2]),
         "separate": Relevance.from_lists([[1, 2], [5]], n_items=10),
         "judged only": Relevance.from_lists(
-            [[1, 2], [5, 6]], [[3, 0], [0, 1, 7, 8]], n_items=10, query_rows=[3, 9],
+            [[1, 2], [5, 6]],
+            [[3, 0], [0, 1, 7, 8]],
+            n_items=10,
+            query_rows=[3, 9],
             unjudged="ignore",
         ),
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize("listed", [2**23, 0], ids=["listed", "outside"])
@@ -350,7 +353,7 @@ def test_gradient_is_the_slope_of_the_loss():
     descent = Descent(points, sampling, Options(reg=0.3))
     batch = warp_descent.DrawnItems(
         points, warp_descent.DenseFactor(points, F, F)
-    ).draw(sampling, 0, 32)  # fmt: skip
+    ).draw(sampling, 0, 32)
     weights = sampling.violator_weights(batch.queries, batch.neg, batch.draws)
     left, right, c = descent._gradient(batch, weights)
     V = X[left] - X[right]

@@ -64,9 +64,19 @@ class PlainFRML:
     """The whole descent, one triplet and one draw at a time; queries are rows of X."""
 
     def __init__(
-        self, X, relevance, F, *, seed, weights="reciprocal", gamma=1, reg=0.01,
-        regularizer="pairs", batch_size=32, step=2.0,
-    ):  # fmt: skip
+        self,
+        X,
+        relevance,
+        F,
+        *,
+        seed,
+        weights="reciprocal",
+        gamma=1,
+        reg=0.01,
+        regularizer="pairs",
+        batch_size=32,
+        step=2.0,
+    ):
         self.X, self.relevance, self.F, self.start = X, relevance, F.copy(), F.copy()
         self.seed, self.weights, self.gamma, self.reg = seed, weights, gamma, reg
         self.regularizer, self.batch_size, self.step = regularizer, batch_size, step

@@ -21,13 +21,13 @@ from .base import logger
 from .linear import LinearRanker
 from .solvers.points import Points, Scaling, scaled_points
 from .solvers.warp.descent import Descent, Options, Progress
+from .solvers.warp.early_stopping import Schedule, TrainingState, Validator, descend
 from .solvers.warp.sampling import (
     Sampling,
     check_weights,
     nearest_positives,
     sampling_of,
 )
-from .solvers.warp.schedule import Schedule, TrainingState, Validator, descend
 from .solvers.warp.sharded import ShardedDescent
 from .solvers.warp.starts import STARTS, start_factor
 
