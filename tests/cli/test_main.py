@@ -325,3 +325,15 @@ def test_progress_waits_two_seconds_and_needs_a_terminal(monkeypatch):
         progress.say("step")
         progress.show(1.0)
     assert piped.getvalue() == ""
+
+
+def test_python_runs_the_command_line_as_a_module():
+    command = [sys.executable, "-m", "rankspace.cli", "--version"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert answer.stdout.startswith("rankspace ")
+
+
+def test_fit_offers_no_abstract_class(capsys):
+    message = refusal(capsys, "fit wine --method linearranker --output x")
+    assert "--method must be one of euclidean, frml" in message
+    assert "ranker" not in message.partition("got")[0]

@@ -27,7 +27,7 @@ def fail_to_reach(**_):
 def test_each_data_set_is_in_one_place():
     assert not set(FETCHERS) & {row.name for row in list_datasets()}
     assert repr(open_dataset("wine")).startswith("Dataset('wine', 178 items")
-    with pytest.raises(ValueError, match="no file, folder or data set 'nothing'"):
+    with pytest.raises(ValueError, match="'nothing' is not a folder"):
         open_dataset("nothing")
 
 

@@ -127,12 +127,13 @@ def _methods() -> dict[str, type]:
     import rankspace
 
     from ..learners.base import BaseRanker
+    from ..learners.linear import LinearRanker
 
     methods = {}
     for name in rankspace.__all__:
         thing = getattr(rankspace, name)
         is_estimator = isinstance(thing, type) and issubclass(thing, BaseRanker)
-        if is_estimator and thing is not BaseRanker:
+        if is_estimator and thing not in (BaseRanker, LinearRanker):
             methods[name.removesuffix("Map").lower()] = thing
     return dict(sorted(methods.items()))
 

@@ -18,6 +18,7 @@ from .base import logger
 from .parca import MAX_TRIAL_STEPS, ComponentLearner
 from .solvers.smooth.components import MapLoss
 from .solvers.smooth.cross_validation import CrossValidated
+from .solvers.smooth.lbfgs import minimize_scipy
 from .solvers.smooth.logistic import LogisticLoss, memberships
 
 BETAS = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
@@ -97,6 +98,10 @@ class LogisticPARCA(ComponentLearner):
     """
 
     _unit = np.sqrt(0.5)
+
+    # The loss has many local minima, and longer steps find lower ones: with a backtracking
+    # line search 11 of 40 fits ended higher, by up to 28 %.
+    _minimizer = staticmethod(minimize_scipy)
 
     def __init__(
         self,

@@ -227,11 +227,13 @@ class ExactSearch(Step):
         for start in range(0, self.n_items, ITEM_BLOCK):
             rows = slice(start, start + ITEM_BLOCK)
             block = np.subtract(self.vectors[rows], self.centre, dtype=np.float64)
-            products = centred @ block.T
+            # In place: temporaries of this size cost a fifth of the time.
+            keys[:, rows] = centred @ block.T
             if self.inner_product:
-                keys[:, rows] = -products
+                keys[:, rows] *= -1
             else:
-                keys[:, rows] = _squared_norms(block) - 2 * products
+                keys[:, rows] *= -2
+                keys[:, rows] += _squared_norms(block)
         if not self.inner_product:
             keys += _squared_norms(centred)[:, None]
             np.maximum(keys, 0, out=keys)

@@ -13,7 +13,7 @@ from .lists import Lists, even_runs, run_starts
 
 RUN = 4096  # documents in a run of lists
 MEMORY = 20  # of L-BFGS
-TOL = 1e-8  # of L-BFGS; losses lie between 0 and 1
+TOL = 1e-9  # of L-BFGS; losses lie between 0 and 1
 
 
 class WarpOptions(NamedTuple):

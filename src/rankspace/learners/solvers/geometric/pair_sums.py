@@ -9,12 +9,12 @@ import scipy.sparse
 
 from ...._engine.parallel import Step, current_backend
 from ....relevance.relevance import Relevance
+from ..scaling import approximate_mean
 from .lists import even_runs
 
 BLOCK = 4096  # points
 FEW_ROWS = 1024  # of judgments, for which sums of their points are kept in every block
 ENTRIES = 2**16  # judgments of a block
-N_SAMPLE = 4096  # rows whose mean stands for that of all
 
 
 class CentredPoints(NamedTuple):
@@ -92,12 +92,6 @@ class CentredPoints(NamedTuple):
 
     def _centred(self, points: np.ndarray) -> np.ndarray:
         return np.subtract(points, self.centre, dtype=np.float64)
-
-
-def approximate_mean(X: np.ndarray) -> np.ndarray:
-    """The mean of a few thousand rows spread evenly over all."""
-    rows = np.unique(np.linspace(0, len(X) - 1, min(len(X), N_SAMPLE)).astype(int))
-    return X[rows].mean(axis=0, dtype=np.float64)
 
 
 class PointStep(Step):

@@ -1,25 +1,25 @@
 """Limited-memory BFGS with a backtracking line search.
 
-SciPy's L-BFGS-B serves where there are bounds. Without bounds it finds the same minima, but its own
-work takes as long as a quarter of a gradient here.
+SciPy's L-BFGS-B serves where there are bounds, or many local minima. Elsewhere it finds the same
+minima, but its own work takes as long as a quarter of a gradient here.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.optimize
 
 from ...._engine.parallel.threads import single_threaded_blas
 
 MEMORY = 10  # steps whose curvature is remembered
 ARMIJO = 1e-4  # share of the decrease promised by the slope that a step must reach
 MIN_STEP = 1e-10  # step lengths below this find nothing lower
-PATIENCE = (
-    2  # small steps in a row that end a search: one alone may precede larger ones
-)
+# Small steps in a row that end a search: one alone may precede larger ones.
+PATIENCE = 2
 
 Function = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
@@ -79,6 +79,40 @@ def minimize_lbfgs(
     # A search that finds nothing lower ends at a kink of the loss, as good as any.
     converged = n_small == PATIENCE or len(losses) <= max_iter
     return Minimum(point.x, losses[-1], losses[1:], converged, len(losses) - 1)
+
+
+def minimize_scipy(
+    function: Function,
+    start: np.ndarray,
+    *,
+    tol: float,
+    max_iter: int,
+    memory: int = MEMORY,
+    bounds: Any = None,
+) -> Minimum:
+    """SciPy's L-BFGS-B, until one step lowers the loss by no more than a fraction ``tol``."""
+    losses: list[float] = []
+
+    def flat(vector: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = function(vector.reshape(start.shape))
+        return value, gradient.ravel()
+
+    def callback(intermediate_result: Any) -> None:
+        losses.append(float(intermediate_result.fun))
+
+    with single_threaded_blas():
+        result = scipy.optimize.minimize(
+            flat,
+            start.ravel(),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=bounds,
+            callback=callback,
+            options={"maxiter": max_iter, "maxcor": memory, "ftol": tol, "gtol": 0.0},
+        )
+    x = result.x.reshape(start.shape)
+    converged = result.nit < max_iter
+    return Minimum(x, float(result.fun), losses, converged, len(losses))
 
 
 def lbfgs_steps(
