@@ -2,7 +2,6 @@
 # The core tests under the oldest packages we support, and under the newest Python at hand.
 # Usage: tests/matrix.sh [pytest arguments]; PYTHONS="python3.13" names interpreters to look for.
 set -euo pipefail
-export RANKSPACE_GOLDEN=skip
 cd "$(dirname "$0")/.."
 
 # scikit-learn 1.6 hands pytest a generator, which pytest 9 refuses.
