@@ -61,9 +61,8 @@ class TopicsDisplay:
         -------
         TopicsDisplay
         """
-        sizes = np.bincount(
-            estimator.cluster_of_feature_, minlength=len(estimator.components_)
-        ).tolist()
+        k = len(estimator.components_)
+        sizes = np.bincount(estimator.cluster_of_feature_, minlength=k).tolist()
         return cls(estimator.topics(feature_names, n), sizes=sizes).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> Self:

@@ -57,9 +57,7 @@ class _Table:
         return f"CREATE INDEX ON {self.quoted} USING hnsw (embedding {operators})"
 
     def select(self, vector: str, limit: str) -> str:
-        operator = "<->"
-        if self.inner_product:
-            operator = "<#>"
+        operator = "<#>" if self.inner_product else "<->"
         return (
             f"SELECT id FROM {self.quoted} ORDER BY embedding {operator} {vector}::vector "
             f"LIMIT {limit}"

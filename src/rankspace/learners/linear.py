@@ -57,10 +57,8 @@ class LinearRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseRanker
         ndarray of shape (n, n_components)
         """
         check_is_fitted(self)
-        sparse = self._accepts_sparse
-        X = validate_data(
-            self, as_rows(X), reset=False, dtype=FLOATS, accept_sparse=sparse
-        )
+        accepted = {"dtype": FLOATS, "accept_sparse": self._accepts_sparse}
+        X = validate_data(self, as_rows(X), reset=False, **accepted)
         return self.metric_.transform(X)
 
     def get_mahalanobis_matrix(self) -> np.ndarray:

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._engine.checks import check_choice
+
 SCALINGS = ("l2", "standard", "rank-gauss", "joined")
 CURVED = ("rank-gauss", "joined")
 MAX_KNOTS = 256  # of a curve; a power of two, as its kernel searches by bisection
@@ -130,8 +132,6 @@ def _rank_gauss_curve(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def check_scaling(scaling: Any) -> str:
     """The kind of feature scaling that a parameter names; None stands for "none"."""
-    from .._engine.checks import check_choice
-
     if scaling is None:
         return "none"
     check_choice(scaling, "scaling", SCALINGS)

@@ -303,9 +303,8 @@ class LocalMetric(StoredMetric):
     def _kernel_values(self, Z: np.ndarray) -> np.ndarray:
         precision = Z.dtype.name
         if precision not in self._anchored:
-            self._anchored[precision] = AnchoredMetrics.of(
-                self.factors, self.anchors, Z.dtype
-            )
+            metrics = AnchoredMetrics.of(self.factors, self.anchors, Z.dtype)
+            self._anchored[precision] = metrics
         return self._apply_kernel(self._anchored[precision].squares(Z))
 
     def weights_at(self, profiles: np.ndarray) -> np.ndarray:

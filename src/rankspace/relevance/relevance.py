@@ -589,9 +589,8 @@ def list_of_row(relevance: Relevance) -> np.ndarray:
     """The query id of the candidate list that each row of ``X`` belongs to."""
     ids = np.empty(relevance.n_items, dtype=relevance.query_ids.dtype)
     lengths = np.diff(relevance.indptr)
-    ids[relevance.items] = relevance.query_ids[np.argsort(relevance.rows)].repeat(
-        lengths
-    )
+    list_ids = relevance.query_ids[np.argsort(relevance.rows)]
+    ids[relevance.items] = list_ids.repeat(lengths)
     return ids
 
 

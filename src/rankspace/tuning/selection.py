@@ -183,9 +183,7 @@ def _test_single(
 ) -> _PairedTest:
     """Test one candidate by itself."""
     (trial,) = [trial for trial in selection.trials if trial.name == name]
-    chosen = BASELINE
-    if selection.gain(trial, selection.all_queries) > 0:
-        chosen = name
+    chosen = name if selection.gain(trial, selection.all_queries) > 0 else BASELINE
     return _paired_test(selection, [(part, trial) for part in parts], chosen)
 
 

@@ -17,6 +17,8 @@ from .sums import Step, shards_of, total_of
 from .threads import single_threaded_blas
 from .transport import Payload
 
+# Data go to the workers once, so a large graph is no mistake.
+NO_SIZE_WARNING = {"distributed.admin.large-graph-warning-threshold": "1TB"}
 SMALL = 2**17  # bytes of a state that is sent along with every task
 FAN_IN = 8  # branches of the tree that one task adds up
 CONNECTING = 10.0  # seconds to wait for a scheduler
@@ -188,9 +190,7 @@ class Dask:
         """Place an object on a worker; unlike scattered data, it is replaced if that is lost."""
         import dask
 
-        with dask.config.set(
-            {"distributed.admin.large-graph-warning-threshold": "1TB"}
-        ):
+        with dask.config.set(NO_SIZE_WARNING):
             return self._submit(_identity, payload)
 
     def _place(self, step: Step, shards: Sequence[Any]) -> list[Any]:
@@ -291,9 +291,7 @@ def _map_shard(
     return list(_results(step, state, shard, number))
 
 
-def _results(
-    step: Payload, state: Payload, shard: Sequence[Any], number: int
-) -> Iterator[Any]:
+def _results(step: Payload, state: Payload, shard: Any, number: int) -> Iterator[Any]:
     with _blas_limit:
         prepared = _prepare(step.content, state.content, number)
         for block in shard:

@@ -122,8 +122,6 @@ def for_each(
 
     Each part must write where no other does.
     """
-    n = 1
-    if flops >= WORTH_THREADS and len(parts) > 1:
-        n = n_threads()
+    n = n_threads() if flops >= WORTH_THREADS and len(parts) > 1 else 1
     for _ in ordered_map(work, parts, n, max_in_flight=len(parts)):
         pass

@@ -36,9 +36,8 @@ def signed(value: float) -> str:
     rounded = float(f"{value:.3f}")
     if rounded == 0:
         return number(0.0)
-    if rounded > 0:
-        return "+" + number(value)
-    return number(value)
+    sign = "+" if rounded > 0 else ""
+    return sign + number(value)
 
 
 def interval(limits: tuple[float, float], form: Callable[[float], str] = number) -> str:

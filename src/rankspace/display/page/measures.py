@@ -36,9 +36,8 @@ def outcome(name: str, comparison: Comparison) -> str:
     difference = comparison.difference[name]
     if comparison.p_value[name] >= ALPHA or difference == 0:
         return "equal"
-    if (difference < 0) == (name in comparison.smaller_is_better):
-        return "better"
-    return "worse"
+    improved = (difference < 0) == (name in comparison.smaller_is_better)
+    return "better" if improved else "worse"
 
 
 def verdict(name: str, comparison: Comparison, names: tuple[str, str]) -> str:

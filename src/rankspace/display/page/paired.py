@@ -55,9 +55,7 @@ class PairedReports:
         change = self.after.values[self.measure] - self.before.values[self.measure]
         # Sums in another order differ in the last bits; that is no gain.
         change = np.where(np.abs(change) < 1e-9, 0.0, change)
-        if self.smaller_is_better:
-            return 0.0 - change
-        return change
+        return 0.0 - change if self.smaller_is_better else change
 
     @cached_property
     def counted(self) -> np.ndarray:

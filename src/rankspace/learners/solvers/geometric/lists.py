@@ -55,8 +55,9 @@ class Lists(NamedTuple):
         indptr = np.concatenate(([0], np.cumsum(sizes)))
         shifts = np.repeat(self.indptr[lists] - indptr[:-1], sizes)
         entries = shifts + np.arange(indptr[-1])
-        rows = self.rows[entries]
-        return Lists(indptr, rows, self.grades[entries], self.weights[lists])
+        return Lists(
+            indptr, self.rows[entries], self.grades[entries], self.weights[lists]
+        )
 
     def renumbered(self) -> Lists:
         """The same lists of documents that are rows 0, 1, 2 and so on."""
