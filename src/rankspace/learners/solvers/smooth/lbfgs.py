@@ -1,6 +1,6 @@
 """Limited-memory BFGS with a backtracking line search.
 
-SciPy's L-BFGS-B serves where there are bounds, or many local minima. Elsewhere it finds the same
+SciPy's L-BFGS-B serves where weights are bounded, or minima many. Elsewhere it finds the same
 minima, but its own work takes as long as a quarter of a gradient here.
 """
 
@@ -88,7 +88,6 @@ def minimize_scipy(
     tol: float,
     max_iter: int,
     memory: int = MEMORY,
-    bounds: Any = None,
 ) -> Minimum:
     """SciPy's L-BFGS-B, until one step lowers the loss by no more than a fraction ``tol``."""
     losses: list[float] = []
@@ -106,7 +105,6 @@ def minimize_scipy(
             start.ravel(),
             jac=True,
             method="L-BFGS-B",
-            bounds=bounds,
             callback=callback,
             options={"maxiter": max_iter, "maxcor": memory, "ftol": tol, "gtol": 0.0},
         )
