@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -91,3 +91,54 @@ def _seeded(function: Any, seed: int) -> dict[str, Any]:
 
     name = "rng" if "rng" in inspect.signature(function).parameters else "random_state"
     return {name: np.random.default_rng(seed)}
+
+
+class ClusteredMean(NamedTuple):
+    """A mean over queries whose values depend on each other within clusters, never across."""
+
+    mean: float
+    standard_error: float
+    n: int
+    n_clusters: int
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """95 % confidence interval, by Student's t with a degree of freedom less than clusters."""
+        from scipy.stats import t
+
+        half = float(t.ppf(0.975, self.n_clusters - 1)) * self.standard_error
+        return self.mean - half, self.mean + half
+
+    @property
+    def p_value(self) -> float:
+        """One-sided p-value of a mean of 0 or below."""
+        from scipy.stats import t
+
+        if self.standard_error == 0:
+            return 0.0 if self.mean > 0 else 1.0
+        return float(t.sf(self.mean / self.standard_error, self.n_clusters - 1))
+
+
+def clustered_mean(values: np.ndarray, clusters: np.ndarray) -> ClusteredMean:
+    """The mean of all values that are not NaN, with a standard error from sums over clusters."""
+    counted = ~np.isnan(values)
+    values = values[counted]
+    if not values.size:
+        return ClusteredMean(np.nan, np.nan, 0, 0)
+    _, numbers = np.unique(clusters[counted], return_inverse=True)
+    mean = float(values.mean())
+    sums = np.bincount(numbers, values - mean)
+    n = sums.size
+    error = np.nan
+    if n > 1:
+        error = float(np.sqrt(n / (n - 1) * (sums @ sums))) / values.size
+    return ClusteredMean(mean, error, values.size, n)
+
+
+def queries_needed(gain: float, estimate: ClusteredMean) -> int:
+    """Queries that show a true gain with 80 % power, by a one-sided test at the 2.5 % level."""
+    from scipy.stats import norm
+
+    distance = float(norm.ppf(0.975) + norm.ppf(0.8))
+    deviation = estimate.standard_error * np.sqrt(estimate.n)
+    return max(2, int(np.ceil((distance * deviation / gain) ** 2)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -108,10 +108,6 @@ class ListwiseMap(LinearRanker):
         The learned map of both sides, of the queries only, or of each side.
     components_ : ndarray of shape (n_features, n_features)
         L, if it maps both sides.
-    parts_ : dict of str to metric
-        Metrics that the metric is made of: "shared" and "query", if ``sides="separate"``;
-        "weakest", that of the weakest of several regs; and of both, "weakest shared" and "weakest
-        query".
     regs_ : list of float
         The regs used, strongest first.
     loss_ : float
@@ -176,16 +172,78 @@ class ListwiseMap(LinearRanker):
         else:
             BaseRanker._store_metric(self, metric)
 
+    def path(
+        self,
+        X: Any,
+        y: Any,
+        regs: Sequence[float],
+        *,
+        queries: Any = None,
+        check: Callable[[], Any] = lambda: None,
+    ) -> Iterator[EmbeddingMetric]:
+        """Learn a metric for each ``reg``, warm-started: each search starts at the last map.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_items, n_features)
+            Items.
+        y : array-like of shape (n_items,) or Relevance
+            Class labels, or the relevance of items to queries.
+        regs : sequence of float
+            Values of ``reg``, best in descending order.
+        queries : array-like of shape (n_queries, n_features), optional
+            Queries that are not rows of ``X``.
+        check : callable, optional
+            Called before each evaluation of the loss; an exception that it raises ends the path.
+
+        Yields
+        ------
+        LinearMetric, BilinearMetric or AsymmetricMetric
+            The metric of each ``reg``.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_wine
+        >>> from sklearn.preprocessing import scale
+        >>> from rankspace import ListwiseMap
+        >>> X, y = load_wine(return_X_y=True)
+        >>> metrics = ListwiseMap().path(scale(X), y, regs=[1.0, 0.1])
+        >>> [metric.components.shape for metric in metrics]
+        [(13, 13), (13, 13)]
+        """
+        self._check_params()
+        X, relevance, queries = self._training_data(X, y, queries)
+        problems, whitening = self._problems(X, relevance, queries)
+        starts: list[np.ndarray | None] = [None] * len(problems)
+        for reg in regs:
+            maps = []
+            for number, problem in enumerate(problems):
+                minimum = problem.minimise(
+                    reg, self.tol, self.max_iter, starts[number], check
+                )
+                starts[number] = minimum.parameters
+                maps.append(problem.unwhitened(reg, minimum.parameters, whitening))
+            yield _mean_metric(maps, X.dtype, self.similarity)
+
     def _fit_metric(
         self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
     ) -> EmbeddingMetric:
         self._check_params()
+        problems, whitening = self._problems(X, relevance, queries)
+        self.regs_ = self._regs(sum(loss.Q.shape[0] for loss in problems[0].losses))
+        self.temperatures_ = problems[0].temperatures
+        maps = self._minimise(problems, whitening)
+        return _mean_metric(maps, X.dtype, self.similarity)
+
+    def _problems(
+        self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
+    ) -> tuple[list[_Problem], np.ndarray]:
+        """The loss of each side for whitened vectors, and the whitening."""
         if queries is None:
             X, relevance = self._subsample_rows(X, relevance)
         if self.similarity == "cosine":
             X = unit_rows(X, "X")
             queries = None if queries is None else unit_rows(queries, "queries")
-        self.regs_ = self._regs(relevance.n_queries)
         data = scale_data(X, relevance, queries)
         whitening = partly_white(data.X, self.whiten)
         data = data._replace(
@@ -198,31 +256,13 @@ class ListwiseMap(LinearRanker):
         for side in sides:
             groups = self._query_groups(side, relevance, X, queries)
             problems.append(self._problem(side, data, relevance, groups))
-        self.temperatures_ = problems[0].temperatures
-        maps = self._minimise(problems, whitening)
-        parts = self._parts(maps)
-        self.parts_ = {
-            name: _mean_metric(parts[name], X.dtype, self.similarity) for name in parts
-        }
-        return _mean_metric(maps, X.dtype, self.similarity)
+        return problems, whitening
 
     def _regs(self, n_queries: int) -> list[float]:
         """The given regs, or the defaults for a number of queries, strongest first."""
         if self.reg is None:
             return [total / n_queries for total in TOTAL_REGS]
         return np.unique(self.reg)[::-1].tolist()
-
-    def _parts(self, maps: list[_Map]) -> dict[str, list[_Map]]:
-        """The maps of each part of the metric, by name."""
-        parts: dict[str, list[_Map]] = {}
-        if self.sides == "separate":
-            parts |= _by_side(maps, "")
-        if len(self.regs_) > 1:
-            weakest = [map_ for map_ in maps if map_.reg == self.regs_[-1]]
-            parts["weakest"] = weakest
-            if self.sides == "separate":
-                parts |= _by_side(weakest, "weakest ")
-        return parts
 
     def _problem(
         self, side: str, data: Scaled, relevance: Relevance, groups: list[_Group]
@@ -259,10 +299,7 @@ class ListwiseMap(LinearRanker):
         self._record(minima)
         maps = []
         for (reg, problem), minimum in zip(tasks, minima, strict=True):
-            L = minimum.parameters
-            if problem.side == "query":
-                L = whitening @ L
-            maps.append(_Map(problem.side, reg, L @ whitening))
+            maps.append(problem.unwhitened(reg, minimum.parameters, whitening))
         return maps
 
     def _record(self, minima: list[Minimum]) -> None:
@@ -448,7 +485,14 @@ class _Problem:
         self.temperatures = row_losses[0].temperatures
         self.n_blocks = min(len(loss.blocks) for loss in losses)
 
-    def minimise(self, reg: float, tol: float, max_iter: int) -> Minimum:
+    def minimise(
+        self,
+        reg: float,
+        tol: float,
+        max_iter: int,
+        warm_start: np.ndarray | None = None,
+        check: Callable[[], Any] = lambda: None,
+    ) -> Minimum:
         """Minimise the loss plus ``reg |L - I|^2``."""
         return Grouped(self.losses).minimise(
             self.row_losses,
@@ -457,14 +501,15 @@ class _Problem:
             floor=0.0,
             max_iter=max_iter,
             reg=reg,
+            warm_start=warm_start,
+            check=check,
         )
 
-
-def _by_side(maps: list[_Map], prefix: str) -> dict[str, list[_Map]]:
-    """Maps by side, under the name of the side after a prefix."""
-    return {
-        prefix + side: [map_ for map_ in maps if map_.side == side] for side in SIDES
-    }
+    def unwhitened(self, reg: float, L: np.ndarray, whitening: np.ndarray) -> _Map:
+        """The map for vectors that are not whitened."""
+        if self.side == "query":
+            L = whitening @ L
+        return _Map(self.side, reg, L @ whitening)
 
 
 def _mean_metric(

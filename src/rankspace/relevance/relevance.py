@@ -381,6 +381,11 @@ class Relevance:
         return self.background == "absent"
 
     @property
+    def has_classes(self) -> bool:
+        """Whether the judgments are class labels, which judge every pair."""
+        return self.background == "irrelevant"
+
+    @property
     def unlisted_is_irrelevant(self) -> bool:
         """Whether items outside a query's row count as irrelevant."""
         return self.background == "irrelevant" or (
@@ -401,7 +406,10 @@ class Relevance:
     def n_irrelevant(self) -> np.ndarray:
         """Number of items of each query that count as irrelevant, itself left out."""
         if self.unlisted_is_irrelevant:
-            return _frozen(self.n_items - (self.query_items >= 0) - self.n_relevant)
+            others = self.n_items - (self.query_items >= 0) - self.n_relevant
+            if self.unjudged == "ignore":
+                others = others - self._count(np.isnan(self.grades))
+            return _frozen(others)
         irrelevant = self.grades < self.min_relevant_grade
         if self.unjudged == "irrelevant":
             irrelevant |= np.isnan(self.grades)
@@ -541,6 +549,20 @@ class Relevance:
         query_items = np.flatnonzero(queries >= 0)
         subset = self.take_queries(queries[query_items])._take_items(picked)
         return subset._with(query_items=query_items)
+
+    def _ignoring(self, items: np.ndarray) -> Self:
+        """The judgments without those of some items, given as a mask.
+
+        For a query that judged such an item it is neither relevant nor irrelevant, but leaves the
+        list. For other queries nothing changes.
+        """
+        if not items[self.items].any():
+            return self
+        background = self.background
+        if self.unlisted_is_irrelevant:
+            background = "irrelevant"
+        grades = np.where(items[self.items], np.nan, self.grades)
+        return self._with(grades=grades, background=background, unjudged="ignore")
 
     def _as_separate(self) -> Self:
         """The same queries as if none of them were a row of ``X``."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse
 
 from .relevance import Relevance
 
@@ -26,6 +27,7 @@ class Split(NamedTuple):
     points: Any  # vectors of the held-out queries
     judged: Relevance  # held-out judgments, over the training items
     rows: np.ndarray | None = None  # numbers of the training items, None for all
+    corpus: Any = None  # items that held-out queries rank, None for the training items
 
 
 def check_fraction(fraction: float) -> None:
@@ -53,29 +55,12 @@ def split_queries(
     return np.sort(order[n_held_out:]), np.sort(order[:n_held_out])
 
 
-def fold_queries(
-    queries: np.ndarray, dev: Any, n_folds: int, seed: int
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Cross-validation folds: positions of the training and the held-out queries of each.
-
-    With ``dev`` there is a single fold, which holds these queries out.
-    """
-    positions = np.arange(queries.size)
-    if dev is not None:
-        held_out = np.isin(queries, np.asarray(dev, dtype=int))
-        if not FEWEST_QUERIES <= held_out.sum() <= queries.size - FEWEST_QUERIES:
-            raise ValueError(
-                f"dev must name at least {FEWEST_QUERIES} queries with judgments and leave as many "
-                f"for training: it names {held_out.sum()} of {queries.size}."
-            )
-        return [(positions[~held_out], positions[held_out])]
-    if not 2 <= n_folds <= queries.size:
-        raise ValueError(
-            f"n_folds must lie between 2 and {queries.size}: got {n_folds}."
-        )
-    order = np.random.default_rng(seed).permutation(queries.size)
-    tests = [np.sort(order[start::n_folds]) for start in range(n_folds)]
-    return [(np.setdiff1d(positions, test), test) for test in tests]
+def fold_queries(n_queries: int, n_folds: int, seed: int) -> np.ndarray:
+    """Cross-validation folds over queries: the fold that holds out each query."""
+    folds = np.empty(n_queries, dtype=np.int64)
+    order = np.random.default_rng(seed).permutation(n_queries)
+    folds[order] = np.arange(n_queries) % n_folds
+    return folds
 
 
 def hold_out(
@@ -107,9 +92,8 @@ def cross_validation_splits(
         held_out = np.sort(fold[:ENOUGH_HELD_OUT])
         train = np.sort(np.setdiff1d(order, fold))
         split = hold_out(X, relevance, queries, train, held_out)
-        trainable = np.flatnonzero(split.relevance.trainable)
-        if trainable.size and split.judged.trainable.any():
-            splits.append(_take_training_queries(split, trainable))
+        if split.relevance.trainable.any() and split.judged.trainable.any():
+            splits.append(only_trainable(split))
             n_held_out += held_out.size
     return splits
 
@@ -121,3 +105,121 @@ def _take_training_queries(split: Split, numbers: np.ndarray) -> Split:
         queries = queries[numbers]
     relevance = split.relevance.take_queries(numbers)
     return split._replace(relevance=relevance, queries=queries)
+
+
+# ---------------------------------------------------------------------- new items
+
+
+class GroupFolds(NamedTuple):
+    """Cross-validation folds that hold out queries together with their relevant items."""
+
+    queries: np.ndarray  # fold that holds out each query
+    items: np.ndarray  # fold that holds out each item of a group that was cut, else -1
+    groups: (
+        np.ndarray
+    )  # group of each query; queries of different groups share no relevant item
+
+
+def group_queries(relevance: Relevance) -> np.ndarray:
+    """Group of each query: connected components of queries that share relevant items.
+
+    A query that is an item belongs to the group of that item.
+    """
+    n_rows = relevance.indptr.size - 1
+    owners = np.repeat(np.arange(n_rows), np.diff(relevance.indptr))
+    relevant = relevance.grades >= relevance.min_relevant_grade
+    is_item = relevance.query_items >= 0
+    rows = np.concatenate((owners[relevant], relevance.rows[is_item]))
+    items = np.concatenate((relevance.items[relevant], relevance.query_items[is_item]))
+    n_nodes = n_rows + relevance.n_items
+    edges = (np.ones(rows.size, dtype=bool), (rows, n_rows + items))
+    graph = scipy.sparse.coo_array(edges, shape=(n_nodes, n_nodes))
+    _, components = scipy.sparse.csgraph.connected_components(graph, directed=False)
+    return np.unique(components[relevance.rows], return_inverse=True)[1]
+
+
+def fold_groups(relevance: Relevance, n_folds: int, seed: int) -> GroupFolds:
+    """Cross-validation folds for new items: no training query shares a relevant item.
+
+    Groups stay together, but one with more queries than a fold is cut: each fold holds out a part
+    of its queries and a part of its items, drawn independently. Classes are never cut.
+    """
+    rng = np.random.default_rng(seed)
+    groups = group_queries(relevance)
+    sizes = np.bincount(groups)
+    too_large = sizes > relevance.n_queries / n_folds
+    if relevance.has_classes:
+        too_large[:] = False
+    fold_of = _balanced_folds(np.where(too_large, 0, sizes), n_folds, rng)[groups]
+    item_folds = np.full(relevance.n_items, -1)
+    is_cut = too_large[groups]
+    for group in np.flatnonzero(too_large):
+        members = np.flatnonzero(groups == group)
+        items = _relevant_items(relevance.take_queries(members))
+        fold_of[rng.permutation(members)] = np.arange(members.size) % n_folds
+        item_folds[rng.permutation(items)] = np.arange(items.size) % n_folds
+    # Queries of a group that was cut are told apart: what they share is held out by item.
+    groups[is_cut] = groups.max() + 1 + np.arange(is_cut.sum())
+    return GroupFolds(fold_of, item_folds, groups)
+
+
+def _balanced_folds(
+    sizes: np.ndarray, n_folds: int, rng: np.random.Generator
+) -> np.ndarray:
+    """A fold for each group, the largest first, each into the fold with the fewest queries."""
+    folds = np.empty(sizes.size, dtype=np.int64)
+    filled = np.zeros(n_folds)
+    order = rng.permutation(sizes.size)
+    for group in order[np.argsort(-sizes[order], kind="stable")]:
+        folds[group] = filled.argmin()
+        filled[folds[group]] += sizes[group]
+    return folds
+
+
+def _relevant_items(relevance: Relevance) -> np.ndarray:
+    """Items that are relevant to some query."""
+    return np.unique(relevance.items[relevance.grades >= relevance.min_relevant_grade])
+
+
+def hold_out_group(
+    X: Any, relevance: Relevance, queries: Any, folds: GroupFolds, fold: int
+) -> Split:
+    """Split that holds out queries and their relevant items, which nothing is learned about.
+
+    The items stay in the corpus: in training as unjudged ones, unless they are held-out queries
+    themselves. Where a group was cut, pairs across the cut are ignored: in training those with
+    held-out items, in evaluation those with training items.
+    """
+    train = np.flatnonzero(folds.queries != fold)
+    held_out = np.flatnonzero(folds.queries == fold)
+    other = (folds.items >= 0) & (folds.items != fold)
+    judged = relevance.take_queries(held_out)._ignoring(other)
+    if queries is not None:
+        training = relevance.take_queries(train)._ignoring(folds.items == fold)
+        return Split(X, training, queries[train], queries[held_out], judged)
+    query_items = relevance.query_items
+    rows = np.setdiff1d(np.arange(relevance.n_items), query_items[held_out])
+    training = relevance._ignoring(folds.items == fold)[rows]
+    points = X[query_items[held_out]]
+    return Split(X[rows], training, None, points, judged, rows, corpus=X)
+
+
+def only_trainable(split: Split) -> Split:
+    """The same split without training queries that have nothing to learn from."""
+    numbers = np.flatnonzero(split.relevance.trainable)
+    if numbers.size == split.relevance.n_queries:
+        return split
+    return _take_training_queries(split, numbers)
+
+
+def share_known(relevance: Relevance, held_out: Relevance) -> np.ndarray:
+    """Share of the relevant items of each held-out query that a training query made known.
+
+    1 is a query for known items, 0 for new ones; NaN has nothing relevant.
+    """
+    known = np.zeros(relevance.n_items, dtype=bool)
+    known[_relevant_items(relevance)] = True
+    is_relevant = held_out.grades >= held_out.min_relevant_grade
+    n_known = held_out._count(is_relevant & known[held_out.items])
+    with np.errstate(invalid="ignore"):
+        return n_known / held_out.n_relevant

@@ -1,133 +1,207 @@
-"""Tuning report: trials, selected candidate, confidence intervals and p-values."""
+"""Tuning report: the decision in one sentence, and the tables that it rests on."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._engine.files import PathLike
+from .._engine.tables import Row, as_text
+from ..display.page.answer import Answer, AnswerTable
+from ..display.page.html import measure_label
 from ..display.page.report import write_report
-from ..evaluation.report import Comparison, Report, _Table, compare
+from ..evaluation.report import Report, _Table
+from ..evaluation.significance import queries_needed
 from ..relevance.relevance import Relevance
 from ..search.ranking import Ranking
-from .candidates import Candidate
+from .judging import judged_share, orientation
+from .memory import WEIGHTS
+from .selection import ALPHA, MIN_GROUPS, MIN_QUERIES
+from .trials import Evidence, Result, Trials
 
 N_EXTREMES = 3  # queries that the page shows for gains, and for losses
+GAINS = (0.01, 0.02, 0.05)  # that the table of queries needed is about
 
 
-@dataclass(frozen=True, eq=False)
-class TrialResult:
-    """Cross-validation results of one tuning candidate.
+class QuestionRow(NamedTuple):
+    """What held-out queries say about one question; NaN where it cannot be measured."""
 
-    Parameters
-    ----------
-    candidate : Candidate
-        The candidate.
-    values : ndarray of shape (n_queries,)
-        The measure of each held-out query, NaN for queries that were not held out.
-    seconds : float
-        Time of all folds; 0 for a part of another candidate, which counts it.
-    ranking : Ranking
-        The first items of each held-out query.
-    """
-
-    candidate: Candidate
-    values: np.ndarray
-    seconds: float
-    ranking: Ranking
-
-    @property
-    def name(self) -> str:
-        """Name of the candidate."""
-        return self.candidate.name
+    label: str
+    unchanged: float
+    memory: float
+    tuned: float
+    difference: float
+    low: float
+    high: float
+    outcome: str
+    n_queries: int
+    n_groups: int
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+class PathRow(NamedTuple):
+    """Mean of the measure over held-out queries for one strength of one family."""
+
+    family: str
+    strength: str
+    everything: float
+    known: float
+    new: float
+    chosen: bool
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class TuneReport(_Table):
-    """Tuning report: what was tried, what was chosen, and its gain on held-out queries.
+    """Tuning report: what to do, and why.
 
     Parameters
     ----------
-    measure : str
-        The measure that candidates were compared by.
-    trials : list of TrialResult
-        All candidates; the first is the baseline, vectors that are left unchanged.
+    decision : str
+        "ship", "known only" or "keep".
+    sentence : str
+        The decision and its reason.
+    measure, similarity, prefer : str
+        What was measured, what vectors are compared by, and what was preferred.
+    judged_on : str
+        "held-out queries" of cross-validation, or "dev queries".
+    questions : list of QuestionRow
+        All queries, those for known and those for new documents.
+    path : list of PathRow
+        Every strength of every family.
+    p_value : float
+        One-sided p-value of the only test.
+    needed : dict of str to dict of float to int
+        Queries that would show a gain with 80 % power, for each question.
+    judged_share : tuple of float
+        Share of the first ten documents that somebody judged, unchanged and tuned.
+    next_steps : list of str
+        What to run next.
     before, after : Report
-        Held-out queries with unchanged vectors, and with the tuned metric. Either each fold is
-        evaluated with the candidate that the *other* folds select, so that no query helps to
-        select its own metric, or all are evaluated with one candidate fixed in advance.
-    seen : ndarray of bool
-        Queries with a relevant item that is also relevant to a training query.
-    chosen : str
-        Name of the chosen candidate, or "unchanged".
-    verdict : str
-        The reason, in a sentence.
+        Values of the held-out queries.
+    known : ndarray
+        Share of the relevant documents of each query that training queries made known.
     rankings : tuple of Ranking
-        The first items of held-out queries, before and after.
+        The first documents of held-out queries, before and after.
     relevance : Relevance
-        Judgments of the queries that could be used.
+        Their judgments.
+    query_numbers : ndarray of int
+        Numbers of these queries among those passed to `tune`.
     skipped : list of str
-        Candidates that the time budget left out.
+        Families that the time budget left out.
     seconds : float
         Total time.
-    query_numbers : ndarray of int, optional
-        Numbers of these queries among those passed to `tune`.
     """
 
+    decision: str
+    sentence: str
     measure: str
-    trials: list[TrialResult]
+    similarity: str
+    prefer: str
+    judged_on: str
+    questions: list[QuestionRow]
+    path: list[PathRow]
+    p_value: float
+    needed: dict[str, dict[float, int]]
+    judged_share: tuple[float, float]
+    next_steps: list[str]
     before: Report
     after: Report
-    seen: np.ndarray
-    chosen: str
-    verdict: str
+    known: np.ndarray
     rankings: tuple[Ranking, Ranking]
     relevance: Relevance
+    query_numbers: np.ndarray
     skipped: list[str] = field(default_factory=list)
     seconds: float = 0.0
-    query_numbers: np.ndarray | None = None
 
-    @cached_property
-    def comparisons(self) -> dict[str, Comparison]:
-        """Before against after, for all held-out queries and for those with seen and new items."""
-        return {
-            name: compare(self.before.take(mask), self.after.take(mask))
-            for name, mask in self._groups().items()
-        }
-
-    def _groups(self) -> dict[str, np.ndarray]:
-        """Masks of the groups of queries that are not empty."""
-        held_out = ~np.isnan(self.before.values[self.measure])
-        groups = {
-            "all": held_out,
-            "seen": held_out & self.seen,
-            "new": held_out & ~self.seen,
-        }
-        return {name: mask for name, mask in groups.items() if mask.any()}
+    def question(self, label: str) -> QuestionRow | None:
+        """The row of a question, None if it was not asked."""
+        rows = {row.label.split()[0]: row for row in self.questions}
+        return rows.get(label)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain Python objects."""
-        groups = {}
-        for name, comparison in self.comparisons.items():
-            groups[name] = comparison.to_dict()[self.measure]
-        trials = []
-        for trial in self.trials:
-            mean = float(np.nanmean(trial.values))
-            trials.append({"name": trial.name, "mean": mean, "seconds": trial.seconds})
+        """Everything but the values of single queries, as plain Python objects."""
         return {
+            "decision": self.decision,
+            "sentence": self.sentence,
             "measure": self.measure,
-            "chosen": self.chosen,
-            "verdict": self.verdict,
-            "seconds": self.seconds,
+            "similarity": self.similarity,
+            "prefer": self.prefer,
+            "judged_on": self.judged_on,
+            "p_value": _plain(self.p_value),
+            "questions": [_plain_row(row) for row in self.questions],
+            "path": [_plain_row(row) for row in self.path],
+            "queries_needed": {
+                name: {str(gain): n for gain, n in gains.items()}
+                for name, gains in self.needed.items()
+            },
+            "judged_share": [_plain(share) for share in self.judged_share],
+            "next_steps": self.next_steps,
             "skipped": self.skipped,
-            "groups": groups,
-            "trials": trials,
+            "seconds": self.seconds,
         }
+
+    # ------------------------------------------------------------------ text
+
+    @property
+    def _label(self) -> str:
+        return measure_label(self.measure)
+
+    @property
+    def _first_line(self) -> str:
+        return (
+            f"{self._label} by {self.similarity}, on {self.judged_on}, "
+            f"prefer={self.prefer!r}"
+        )
+
+    def __str__(self) -> str:
+        parts = [self._first_line, "", self.sentence]
+        if self.questions:
+            parts += ["", as_text(self._header(), self._rows())]
+        if self.path:
+            parts += ["", as_text(self._path_header(), self._path_rows())]
+        return "\n".join([*parts, *self._notes()])
+
+    def _header(self) -> list[str]:
+        head = [self.judged_on, "unchanged", "memory", "tuned", "difference"]
+        return [*head, "low", "high", "outcome", "queries", "groups"]
+
+    def _rows(self) -> list[Row]:
+        return [tuple(_cell(value) for value in row) for row in self.questions]
+
+    def _path_header(self) -> list[str]:
+        return ["regularisation, strong to weak", "all", "known", "new", ""]
+
+    def _path_rows(self) -> list[Row]:
+        rows: list[Row] = []
+        for row in self.path:
+            name = row.strength
+            if len({other.family for other in self.path if other.family}) > 1:
+                name = f"{row.family}, {row.strength}" if row.family else row.strength
+            values = [_cell(row.everything), _cell(row.known), _cell(row.new)]
+            rows.append((name, *values, "chosen" if row.chosen else ""))
+        return rows
+
+    def _notes(self) -> list[str]:
+        notes = [""]
+        for name, gains in self.needed.items():
+            counts = ", ".join(f"{n:,} for {gain:g}" for gain, n in gains.items())
+            notes.append(
+                f"Judged queries that show a gain with 80 % power, {name}: {counts}."
+            )
+        if self.questions:
+            before, after = self.judged_share
+            notes.append(
+                f"Of the first ten documents, {before:.0%} are judged with unchanged vectors and "
+                f"{after:.0%} with tuned ones; the others count as irrelevant."
+            )
+        if self.skipped:
+            notes.append(f"Skipped for lack of time: {', '.join(self.skipped)}.")
+        return [*notes, *(f"Next: {step}" for step in self.next_steps)]
+
+    # ------------------------------------------------------------------ page
 
     def write_page(
         self,
@@ -153,86 +227,363 @@ class TuneReport(_Table):
         Path
         """
         numbers = self.query_numbers
-        if numbers is None:
-            numbers = np.arange(self.relevance.n_queries)
         relevance = self.relevance
         if relevance.query_ids is None:
             relevance = replace(relevance, query_ids=numbers.astype(str))
         describe_query = None
         if query_texts is not None:
             describe_query = [query_texts[int(n)] for n in numbers].__getitem__
-        groups = self._groups()
-        del groups["all"]
         return write_report(
             path,
             title=title,
             before=self.before,
             after=self.after,
-            names=("before", "after"),
+            names=("unchanged", "tuned"),
             rankings=self.rankings,
             relevance=relevance,
-            others={trial.name: self._report_of(trial) for trial in self.trials[1:]},
+            answer=self._answer,
             describe_item=None if texts is None else texts.__getitem__,
             describe_query=describe_query,
-            groups={f"with {name} relevant items": groups[name] for name in groups},
             n_extremes=N_EXTREMES,
-            notes=self._page_notes(),
         )
 
-    def _report_of(self, trial: TrialResult) -> Report:
-        return replace(self.before, values={self.measure: trial.values})
-
-    def _page_notes(self) -> list[str]:
-        notes = [
-            self.verdict,
-            "After: each held-out query with the candidate that the other folds select, or all "
-            "with one candidate that was fixed in advance.",
-            "A relevant item is seen if it is also relevant to a training query, otherwise new.",
+    @property
+    def _answer(self) -> Answer:
+        kinds = {"ship": "better", "known only": "equal", "keep": "equal"}
+        tables = [
+            AnswerTable("Held-out queries", self._header(), self._rows()),
+            AnswerTable(
+                f"Mean {self._label} by strength",
+                self._path_header(),
+                self._path_rows(),
+            ),
         ]
-        if self.skipped:
-            notes.append(self._skipped_note())
-        return notes
+        notes = [self._first_line, *filter(None, self._notes())]
+        return Answer(kinds[self.decision], self.decision, self.sentence, tables, notes)
 
-    def _skipped_note(self) -> str:
-        return f"Skipped for lack of time: {', '.join(self.skipped)}."
 
-    def __str__(self) -> str:
-        heading = f"held-out {self.measure}"
-        lines = [f"{heading}  seconds  candidate"]
-        for trial in self.trials:
-            mean = f"{np.nanmean(trial.values):.4f}".rjust(len(heading))
-            lines.append(f"{mean}  {trial.seconds:7.1f}  {trial.name}")
-        return "\n".join([*lines, "", super().__str__()])
+def _cell(value: Any) -> Any:
+    if isinstance(value, float) and np.isnan(value):
+        return "-"
+    return value
 
-    def _header(self) -> list[str]:
-        return [
-            "held-out queries",
-            "before",
-            "after",
-            "difference",
-            "low",
-            "high",
-            "p-value",
-            "queries",
-        ]
 
-    def _rows(self) -> list[Any]:
-        return [self._row(group) for group in self.comparisons]
+def _plain(value: Any) -> Any:
+    """A value for JSON, which has no NaN."""
+    if isinstance(value, float) and value != value:
+        return None
+    return value
 
-    def _row(self, group: str) -> tuple[Any, ...]:
-        comparison = self.comparisons[group]
-        name = self.measure
+
+def _plain_row(row: Any) -> dict[str, Any]:
+    return {name: _plain(value) for name, value in row._asdict().items()}
+
+
+# ---------------------------------------------------------------------- making it
+
+
+def make_report(
+    trials: Trials, results: list[Result], best: Result | None, seconds: float
+) -> TuneReport:
+    """The report of all trials, about the best result."""
+    if best is None:
+        return _unlearned(trials, seconds)
+    return _Maker(trials, results, best).report(seconds)
+
+
+class _Maker:
+    """Puts the report of a result together."""
+
+    def __init__(self, trials: Trials, results: list[Result], best: Result) -> None:
+        self.trials = trials
+        self.results = results
+        self.best = best
+        self.measure = trials.data.measure
+        self.sign = orientation(self.measure)
+        self.on_dev = bool(trials.on_dev.any())
+        self.data = trials.data.take(trials.on_dev if self.on_dev else ~trials.on_dev)
+        self.classes = self.data.relevance.has_classes
+
+    def report(self, seconds: float) -> TuneReport:
+        """The report."""
+        values = self.best.judged.by_query
+        strengths = self.best.strengths["all"]
+        before, after = self._values(values.values, strengths)
+        shares = tuple(
+            judged_share(_at(values.tops, rows), self.data.relevance)
+            for rows in (np.zeros_like(strengths), strengths)
+        )
+        rows = self._question_rows()
+        return TuneReport(
+            decision=self.best.verdict.decision,
+            sentence=self._sentence(rows),
+            measure=self.measure,
+            similarity=self.data.similarity,
+            prefer=self.trials.prefer,
+            judged_on="dev queries" if self.on_dev else "held-out queries",
+            questions=list(rows.values()),
+            path=self._path_rows(),
+            p_value=self.best.verdict.p_value,
+            needed=self._needed(),
+            judged_share=(shares[0], shares[1]),
+            next_steps=self._next_steps(),
+            before=self._as_report(before),
+            after=self._as_report(after),
+            known=values.known,
+            rankings=(
+                self._ranking(np.zeros_like(strengths)),
+                self._ranking(strengths),
+            ),
+            relevance=self.data.relevance,
+            query_numbers=self.data.query_numbers,
+            skipped=self.trials.skipped,
+            seconds=seconds,
+        )
+
+    def _values(
+        self, values: np.ndarray, strengths: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        after = values[strengths, np.arange(strengths.size)]
+        return self.sign * values[0], self.sign * after
+
+    def _as_report(self, values: np.ndarray) -> Report:
+        relevance = self.data.relevance
+        errors = frozenset() if self.sign > 0 else frozenset([self.measure])
+        return Report(
+            {self.measure: values}, errors, relevance.query_ids, relevance.weights
+        )
+
+    def _ranking(self, strengths: np.ndarray) -> Ranking:
+        """The first documents of each query with a strength of its own."""
+        values = self.best.judged.by_query
+        lists = []
+        for items, distances in zip(
+            _at(values.tops, strengths), _at(values.distances, strengths), strict=True
+        ):
+            shown = items >= 0
+            lists.append((items[shown], distances[shown]))
+        return Ranking.from_pairs(lists, self.data.relevance.n_items)
+
+    # ------------------------------------------------------------------ tables
+
+    def _name(self, question: str) -> str:
+        if question == "all":
+            return "all queries"
+        return f"{question} {'classes' if self.classes else 'documents'}"
+
+    def _question_rows(self) -> dict[str, QuestionRow]:
+        return {name: self._question_row(name) for name in ("all", "known", "new")}
+
+    def _question_row(self, name: str) -> QuestionRow:
+        question = self.best.question(name)
+        asked = ~np.isnan(question.differences[0])
+        n_queries = int(asked.sum())
+        n_groups = int(np.unique(question.clusters[asked]).size)
+        if name not in self.best.verdict.estimates:
+            blank = (np.nan,) * 6
+            return QuestionRow(
+                self._name(name), *blank, "not measurable", n_queries, n_groups
+            )
+        estimate = self.best.verdict.estimates[name]
+        values = self.best.judged.values_of(name)
+        unchanged = float(values.values[0, asked].mean())
+        low, high = estimate.interval
+        return QuestionRow(
+            self._name(name),
+            self.sign * unchanged,
+            self.sign * self._memory(values.memory, asked),
+            self.sign * (unchanged + estimate.mean),
+            self.sign * estimate.mean,
+            *sorted((self.sign * low, self.sign * high)),
+            self.best.verdict.outcomes[name],
+            n_queries,
+            n_groups,
+        )
+
+    def _memory(self, memory: np.ndarray, asked: np.ndarray) -> float:
+        """Mean of the memory baseline with the weight that is best over all queries."""
+        overall = self.best.judged.by_query.memory
+        if len(overall) < len(WEIGHTS) or np.isnan(overall).all():
+            return np.nan
+        best = int(np.nanmean(overall, axis=1).argmax())
+        return float(np.nanmean(memory[best, asked]))
+
+    def _path_rows(self) -> list[PathRow]:
+        rows = []
+        for result in self.results:
+            labels = ("unchanged", *result.family.strengths)
+            means = self._path_means(result.path)
+            for strength, label in enumerate(labels):
+                if strength == 0 and rows:
+                    continue
+                family = result.family.label if strength else ""
+                chosen = result is self.best and strength == self._acted_on
+                rows.append(PathRow(family, label, *means[strength], chosen))
+        return rows
+
+    @property
+    def _acted_on(self) -> int:
+        """The strength of the metric that is returned; 0 for unchanged vectors."""
+        keeps = self.best.verdict.decision == "keep"
+        return 0 if keeps else self.best.strength
+
+    def _path_means(self, path: Evidence) -> np.ndarray:
+        """Means by strength, for all queries and for known and new documents."""
+        columns = []
+        for name, question in path.questions.items():
+            asked = ~np.isnan(question.differences[0])
+            values = path.values_of(name).values[:, asked]
+            if asked.any():
+                columns.append(self.sign * values.mean(axis=1))
+            else:
+                columns.append(np.full(len(values), np.nan))
+        return np.column_stack(columns)
+
+    def _needed(self) -> dict[str, dict[float, int]]:
+        """Queries that show a gain with 80 % power, by the spread of the best strength."""
+        needed = {}
+        for name in self.best.verdict.estimates:
+            question = self.best.path.questions[name]
+            if not question.is_measurable:
+                continue
+            means = np.nanmean(question.differences[1:], axis=1)
+            spread = question.estimate(1 + int(means.argmax()))
+            needed[self._name(name)] = {
+                gain: queries_needed(gain, spread) for gain in GAINS
+            }
+        return needed
+
+    # ------------------------------------------------------------------ words
+
+    def _sentence(self, rows: dict[str, QuestionRow]) -> str:
+        everything = rows["all"]
+        change = (
+            f"{measure_label(self.measure)} goes from {everything.unchanged:.3f} to "
+            f"{everything.tuned:.3f} (one-sided p = {self.best.verdict.p_value:.2g})"
+        )
+        label = self.best.family.label
+        new = rows["new"]
+        decision = self.best.verdict.decision
+        if decision == "ship":
+            return f"Ship it ({label}): {change}. {self._about_new(new)}"
+        if decision == "known only":
+            what = self._name("known")
+            return (
+                f"Ship it for {what} only ({label}): {change}. {self._about_new(new)}"
+            )
+        return f"Keep what you have: {self._why_not(rows)}"
+
+    def _about_new(self, row: QuestionRow) -> str:
+        name = self._name("new").capitalize()
+        limits = f"{row.low:+.3f} to {row.high:+.3f}"
+        if row.outcome == "safe":
+            return f"{name} do not lose: {row.difference:+.3f} ({limits})."
+        if row.outcome == "harmed":
+            return f"{name} lose: {row.difference:+.3f} ({limits})."
+        if row.outcome == "undecided":
+            return (
+                f"{name} may lose: {row.difference:+.3f} ({limits}); about "
+                f"{self._to_settle():,} judged queries would settle it."
+            )
         return (
-            group,
-            comparison.before[name],
-            comparison.after[name],
-            comparison.difference[name],
-            *comparison.interval[name],
-            comparison.p_value[name],
-            comparison.n_queries[name],
+            f"{name} could not be measured: that takes {MIN_QUERIES} queries in {MIN_GROUPS} "
+            f"groups that share none; there are {row.n_queries} in {row.n_groups}."
         )
 
-    def _notes(self) -> list[str]:
-        if self.skipped:
-            return ["", f"{self.verdict} {self._skipped_note()}"]
-        return ["", self.verdict]
+    def _to_settle(self) -> int:
+        """Queries that would show whether new documents lose more than the tolerance."""
+        estimate = self.best.verdict.estimates["new"]
+        margin = max(estimate.mean + self.trials.tolerance, self.trials.tolerance / 2)
+        return queries_needed(margin, estimate)
+
+    def _why_not(self, rows: dict[str, QuestionRow]) -> str:
+        verdict = self.best.verdict
+        for name in ("known", "new"):
+            row = rows[name]
+            if verdict.outcomes.get(name) == "harmed" and row.difference:
+                return (
+                    f"with the {self.best.family.label}, {self._name(name)} lose "
+                    f"{abs(row.difference):.3f} ({row.low:+.3f} to {row.high:+.3f})."
+                )
+        target = {"both": "all"}.get(self.trials.prefer, self.trials.prefer)
+        row = rows[target] if target in verdict.estimates else rows["all"]
+        if not row.difference:
+            return "no regularisation ranks better than unchanged vectors."
+        return (
+            f"no significant gain, {row.difference:+.3f} on {row.label} (one-sided p = "
+            f"{verdict.p_value:.2g}; required: at most {self._level:.2g})."
+        )
+
+    @property
+    def _level(self) -> float:
+        """Level of the first test by Holm's correction."""
+        return ALPHA / max(1, len(self.results))
+
+    def _next_steps(self) -> list[str]:
+        if self.best.verdict.decision == "keep":
+            return ["judge more queries and run tune again, or keep the vectors."]
+        if self.best.family.method == "query":
+            return [
+                "map each query before the search; documents and their index stay unchanged: "
+                "rankspace transform METRIC QUERIES.npy --side queries --output MAPPED.npy, or "
+                "rankspace export METRIC --to onnx --output query-map.onnx."
+            ]
+        return [
+            "map documents and queries, and build the index anew: rankspace export METRIC "
+            "--vectors CORPUS.npy --to faiss --output CORPUS.faiss."
+        ]
+
+
+def _at(table: np.ndarray, strengths: np.ndarray) -> np.ndarray:
+    """The entry of each query at a strength of its own."""
+    return table[strengths, np.arange(strengths.size)]
+
+
+def _unlearned(trials: Trials, seconds: float) -> TuneReport:
+    """The report when nothing was learned: no room for a gain, or no time."""
+    data = trials.data
+    score = data.baseline()
+    mean = data.baseline_mean()
+    label = measure_label(data.measure)
+    if trials.skipped:
+        sentence = (
+            f"Keep what you have: the time budget ended before {trials.skipped[0]} was "
+            "cross-validated."
+        )
+    else:
+        sentence = (
+            f"Keep what you have: unchanged vectors have {label} {mean:.3f}, so there is nothing "
+            "to gain."
+        )
+    values = np.full(data.n_queries, np.nan)
+    values[data.baseline_queries] = orientation(data.measure) * score.values
+    report = Report({data.measure: values}, frozenset(), data.relevance.query_ids)
+    lists = [(np.zeros(0, np.int64), np.zeros(0))] * data.n_queries
+    for query, items, distances in zip(
+        data.baseline_queries, score.tops, score.distances, strict=True
+    ):
+        shown = items >= 0
+        lists[query] = (items[shown], distances[shown])
+    ranking = Ranking.from_pairs(lists, data.relevance.n_items)
+    return TuneReport(
+        decision="keep",
+        sentence=sentence,
+        measure=data.measure,
+        similarity=data.similarity,
+        prefer=trials.prefer,
+        judged_on="a sample of the queries",
+        questions=[],
+        path=[],
+        p_value=1.0,
+        needed={},
+        judged_share=(np.nan, np.nan),
+        next_steps=[],
+        before=report,
+        after=report,
+        known=np.full(data.n_queries, np.nan),
+        rankings=(ranking, ranking),
+        relevance=data.relevance,
+        query_numbers=data.query_numbers,
+        skipped=trials.skipped,
+        seconds=seconds,
+    )

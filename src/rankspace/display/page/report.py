@@ -15,6 +15,7 @@ from ...relevance.relevance import Relevance
 from ...search.ranking import Ranking
 from ..plots import n_directions
 from . import svg
+from .answer import Answer, answer_section
 from .html import (
     count,
     interval,
@@ -59,6 +60,7 @@ def write_report(
     others: Mapping[str, Report] | None = None,
     groups: Mapping[str, np.ndarray] | None = None,
     n_extremes: int = 0,
+    answer: Answer | None = None,
 ) -> Path:
     """Write an HTML page that compares two rankings of the same queries.
 
@@ -101,6 +103,8 @@ def write_report(
         Boolean masks of groups of queries; each group is compared separately.
     n_extremes : int, default=0
         Number of queries shown with the largest gains, and with the largest losses.
+    answer : Answer, optional
+        A decision that opens the page in place of the verdict on the primary measure.
 
     Returns
     -------
@@ -125,6 +129,7 @@ def write_report(
     paired = pair_reports(before, after, names, rankings, relevance)
     lists = QueryLists(paired, n_listed, describe_item, describe_query)
     sections = [
+        answer_section(answer),
         measures_section(paired),
         groups_section(paired, groups or {}),
         methods_section(paired, others or {}),
@@ -141,7 +146,7 @@ def write_report(
         *_not_shown(paired, before, after),
     ]
     content = page(
-        title, _head(title, paired), sections, _foot(remarks), svg.LEGEND_STYLE
+        title, _head(title, paired, answer), sections, _foot(remarks), svg.LEGEND_STYLE
     )
     return write_text(path, content)
 
@@ -156,11 +161,14 @@ _BADGES = {
 }
 
 
-def _head(title: str, paired: PairedReports) -> str:
-    """The title, the verdict on the primary measure, and the headline numbers."""
+def _head(title: str, paired: PairedReports, answer: Answer | None) -> str:
+    """The title, the answer or the verdict on the primary measure, and the headline numbers."""
     kind = outcome(paired.measure, paired.comparison)
     sign, word = _BADGES[kind]
     sentence = verdict(paired.measure, paired.comparison, paired.names)
+    if answer is not None:
+        kind, word, sentence = answer.kind, answer.badge, answer.sentence
+        sign = _BADGES[kind][0]
     return (
         f"<h1>{text(title)}</h1>"
         f'<p class="badge {kind}"><span aria-hidden="true">{sign} </span>{word}</p>'

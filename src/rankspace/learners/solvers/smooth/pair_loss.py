@@ -50,11 +50,14 @@ class SmoothLoss:
         max_iter: int,
         reg: float = 0.0,
         floor: float = 1.0,
+        warm_start: np.ndarray | None = None,
+        check: Callable[[], Any] = lambda: None,
     ) -> Minimum:
         """Minimise the loss plus ``reg`` times the squared distance from the start by L-BFGS.
 
         It stops when two steps in a row lower the loss by no more than a fraction ``tol`` each,
-        where losses below ``floor`` count as ``floor``.
+        where losses below ``floor`` count as ``floor``. The search begins at ``warm_start``, by
+        default at the start, and calls ``check`` before each evaluation.
         """
         unit = 1.0
         if reg:
@@ -62,15 +65,18 @@ class SmoothLoss:
             unit = min(1 / (2 * np.sqrt(reg)), float(np.linalg.norm(start)))
 
         def objective(steps: np.ndarray) -> tuple[float, np.ndarray]:
+            check()
             away = unit * steps
             value, gradient = self.value_and_gradient(start + away, row_loss)
             gradient += 2 * reg * away
             gradient *= unit
             return value + reg * float(np.vdot(away, away)), gradient
 
-        origin = np.zeros(start.shape)
+        first = np.zeros(start.shape)
+        if warm_start is not None:
+            first = (warm_start - start) / unit
         minimum = minimize_lbfgs(
-            objective, origin, tol=tol, max_iter=max_iter, floor=floor
+            objective, first, tol=tol, max_iter=max_iter, floor=floor
         )
         return minimum._replace(parameters=start + unit * minimum.parameters)
 

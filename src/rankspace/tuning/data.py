@@ -1,0 +1,171 @@
+"""Vectors and judgments of `tune`, checked, and their baseline."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .._engine.checks import check_choice
+from .._engine.similarity import SIMILARITIES
+from .._engine.vectors import as_rows
+from ..evaluation.measures import measure_names
+from ..learners.hard_negatives import has_equal_norms
+from ..relevance.relevance import Relevance
+from ..relevance.splits import FEWEST_QUERIES, Split
+from ..search.exact import as_vectors
+from .judging import Judge, Score, orientation
+
+# Queries whose baseline is measured before anything is learned.
+MAX_BASELINE = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class TuningData:
+    """Checked vectors and judgments, and what they are compared by and measured with.
+
+    Parameters
+    ----------
+    X, queries : array-like
+        Vectors of items and of queries; None for queries that are items.
+    relevance : Relevance
+        Judgments of these queries, each with something relevant and something irrelevant.
+    similarity, measure : str
+        What the search compares by, and the measure to improve.
+    query_numbers : ndarray of int
+        Numbers of these queries among all that were passed.
+    """
+
+    X: Any
+    relevance: Relevance
+    queries: Any
+    similarity: str
+    measure: str
+    query_numbers: np.ndarray
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries."""
+        return self.relevance.n_queries
+
+    def take(self, queries: np.ndarray) -> TuningData:
+        """The data of some queries, over the same items."""
+        vectors = None if self.queries is None else self.queries[queries]
+        return replace(
+            self,
+            relevance=self.relevance.take_queries(queries),
+            queries=vectors,
+            query_numbers=self.query_numbers[queries],
+        )
+
+    @property
+    def baseline_queries(self) -> np.ndarray:
+        """Queries whose baseline is measured before anything is learned."""
+        n = min(self.n_queries, MAX_BASELINE)
+        return np.linspace(0, self.n_queries - 1, n).astype(int)
+
+    def baseline(self, similarity: str | None = None) -> Score:
+        """Score of unchanged vectors, on a sample of at most a thousand queries."""
+        part = self.take(self.baseline_queries)
+        points = part.queries
+        if points is None:
+            points = self.X[part.relevance.query_items]
+        split = Split(self.X, part.relevance, None, points, part.relevance)
+        return Judge(split, similarity or self.similarity, self.measure).baseline()
+
+    def baseline_mean(self, similarity: str | None = None) -> float:
+        """Mean of the measure with unchanged vectors, on that sample."""
+        values = self.baseline(similarity).values
+        return orientation(self.measure) * float(np.nanmean(values))
+
+
+def check_data(
+    X: Any,
+    relevance: Any,
+    queries: Any,
+    similarity: str | None,
+    measure: str,
+    item_ids: Any,
+    query_ids: Any,
+) -> TuningData:
+    """Check vectors and judgments, and keep the queries that can be evaluated."""
+    X = as_vectors(as_rows(X), "X")
+    if queries is not None:
+        queries = as_vectors(as_rows(queries), "queries")
+    relevance = _as_relevance(relevance, item_ids, query_ids)
+    _check_shapes(X, relevance, queries)
+    names = measure_names(measure)
+    if len(names) != 1:
+        raise ValueError(f"measure must be one measure: got {measure!r}.")
+    if similarity is not None:
+        check_choice(similarity, "similarity", SIMILARITIES)
+    numbers = np.flatnonzero(relevance.trainable)
+    if numbers.size < FEWEST_QUERIES:
+        raise ValueError(
+            f"tune needs at least {FEWEST_QUERIES} queries with a relevant and an irrelevant item: "
+            f"got {numbers.size}. Judge more queries."
+        )
+    by_default = "euclidean" if queries is None else "cosine"
+    everything = np.arange(relevance.n_queries)
+    data = TuningData(
+        X, relevance, queries, similarity or by_default, names[0], everything
+    ).take(numbers)
+    if similarity is None:
+        _warn_of_lengths(data)
+    return data
+
+
+def _as_relevance(relevance: Any, item_ids: Any, query_ids: Any) -> Relevance:
+    """Judgments from a Relevance, class labels, or judgments by id."""
+    if isinstance(relevance, Relevance):
+        return relevance
+    if not (isinstance(relevance, Mapping) or hasattr(relevance, "columns")):
+        return Relevance.from_labels(relevance)
+    if item_ids is None or query_ids is None:
+        raise ValueError(
+            "judgments by id need item_ids and query_ids, the ids of the rows of X and of queries: "
+            "got none. Judgments by row number are made with Relevance.from_lists."
+        )
+    return Relevance.from_qrels(relevance, item_ids=item_ids, query_ids=query_ids)
+
+
+def _check_shapes(X: Any, relevance: Relevance, queries: Any) -> None:
+    if relevance.has_candidate_lists:
+        raise ValueError(
+            "tune needs queries with vectors: candidate lists (from_groups) have none. Use LGMML."
+        )
+    if relevance.n_items != len(X):
+        raise ValueError(
+            f"relevance must have one item for each row of X: got {relevance.n_items} items and "
+            f"{len(X)} rows."
+        )
+    if queries is None and not relevance.queries_are_rows:
+        raise ValueError(
+            f"relevance has {relevance.n_queries} queries that are not rows of X. Pass their "
+            "vectors as queries=...."
+        )
+    if queries is not None and queries.shape != (relevance.n_queries, X.shape[1]):
+        raise ValueError(
+            "queries must have one row for each query of relevance and the columns of X, so shape "
+            f"{(relevance.n_queries, X.shape[1])}: got {queries.shape}."
+        )
+
+
+def _warn_of_lengths(data: TuningData) -> None:
+    """Warn if the similarity was not named and vectors differ in length, so that it matters."""
+    other = "euclidean" if data.similarity == "cosine" else "cosine"
+    if has_equal_norms(data.X):
+        return
+    if data.queries is None and other == "cosine":
+        return  # labelled data are compared by distance unless the cosine is asked for
+    warnings.warn(
+        f"the vectors differ in length and similarity was not given, so {data.similarity} is used: "
+        f"unchanged vectors have {data.measure} {data.baseline_mean():.3f} by {data.similarity} "
+        f"and {data.baseline_mean(other):.3f} by {other}. Pass the similarity that your search "
+        "uses.",
+        UserWarning,
+        stacklevel=4,
+    )

@@ -1,0 +1,190 @@
+"""Cross-validation: the values of held-out queries along the path of a family of metrics."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._engine.parallel import Step, current_backend
+from ..metrics.embedding import EmbeddingMetric
+from ..relevance.splits import (
+    GroupFolds,
+    Split,
+    hold_out,
+    hold_out_group,
+    only_trainable,
+    share_known,
+)
+from ..search.index import Index
+from .data import TuningData
+from .families import Family
+from .judging import TOP, Judge
+from .memory import memory_values
+
+
+class OutOfTime(Exception):
+    """The time budget ended."""
+
+
+class Deadline:
+    """A time limit; its check raises once the time is over."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self.end = np.inf if seconds is None else time.time() + seconds
+
+    def check(self) -> None:
+        """Raise if the time is over."""
+        if time.time() > self.end:
+            raise OutOfTime
+
+
+@dataclass(frozen=True, eq=False)
+class QueryFolds:
+    """Folds of queries: held-out queries may share relevant items with training queries."""
+
+    data: TuningData
+    fold_of: np.ndarray
+
+    def split(self, fold: int) -> Split:
+        """Training data and held-out queries of a fold."""
+        data = self.data
+        train = np.flatnonzero(self.fold_of != fold)
+        held_out = np.flatnonzero(self.fold_of == fold)
+        return hold_out(data.X, data.relevance, data.queries, train, held_out)
+
+
+@dataclass(frozen=True, eq=False)
+class NewItemFolds:
+    """Folds of groups: held-out queries share no relevant item with training queries."""
+
+    data: TuningData
+    folds: GroupFolds
+
+    @property
+    def fold_of(self) -> np.ndarray:
+        """The fold that holds out each query."""
+        return self.folds.queries
+
+    def split(self, fold: int) -> Split:
+        """Training data and held-out queries of a fold."""
+        data = self.data
+        return hold_out_group(data.X, data.relevance, data.queries, self.folds, fold)
+
+
+Folds = QueryFolds | NewItemFolds
+
+
+class FoldValues(NamedTuple):
+    """The held-out queries of one fold, or of all."""
+
+    values: (
+        np.ndarray
+    )  # (1 + n_strengths, n_queries), larger is better; the baseline first
+    memory: (
+        np.ndarray
+    )  # (n_weights, n_queries): the baseline and memory of past queries
+    tops: np.ndarray  # (1 + n_strengths, n_queries, TOP): first items, -1 for none
+    distances: np.ndarray  # of these items
+    known: np.ndarray  # share of the relevant items that training queries made known
+
+
+def cross_validate(
+    family: Family,
+    folds: Folds,
+    sample: np.ndarray,
+    deadline: Deadline,
+    progress: Callable[[float], Any],
+) -> FoldValues:
+    """Learn the path of a family without each fold, and evaluate the fold's queries.
+
+    Only queries of the sample, a mask, are evaluated; others have NaN.
+    """
+    numbers = np.unique(folds.fold_of[sample])
+    step = _FoldStep(family, folds, sample, deadline)
+    n_paths = 1 + len(family.strengths)
+    n_queries = folds.fold_of.size
+    total = None
+    for done, (fold, part) in enumerate(
+        zip(numbers, current_backend().map(step, numbers.tolist()), strict=True), 1
+    ):
+        if total is None:
+            n_weights = len(part.memory)
+            total = FoldValues(
+                np.full((n_paths, n_queries), np.nan),
+                np.full((n_weights, n_queries), np.nan),
+                np.full((n_paths, n_queries, TOP), -1),
+                np.full((n_paths, n_queries, TOP), np.nan),
+                np.full(n_queries, np.nan),
+            )
+        held_out = np.flatnonzero((folds.fold_of == fold) & sample)
+        for whole, piece in zip(total[:-1], part[:-1], strict=True):
+            whole[:, held_out] = piece
+        total.known[held_out] = part.known
+        progress(done / numbers.size)
+    assert total is not None
+    return total
+
+
+class _FoldStep(Step):
+    """One fold: learn the whole path on its training queries, evaluate its held-out ones."""
+
+    def __init__(
+        self, family: Family, folds: Folds, sample: np.ndarray, deadline: Deadline
+    ) -> None:
+        self.family = family
+        self.folds = folds
+        self.sample = sample
+        self.deadline = deadline
+        self._index: Index | None = None
+
+    def prepare(self, state: Any) -> Any:
+        """Index the corpus once if all folds share it."""
+        data = self.folds.data
+        if data.queries is not None:
+            self._index = Index(data.X, similarity=data.similarity)
+        return state
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_index": None}
+
+    def map_block(self, fold: int, state: Any) -> FoldValues:
+        """Values of the held-out queries of a fold."""
+        evaluated = self.sample[self.folds.fold_of == fold]
+        split = self.folds.split(fold)
+        split = split._replace(
+            points=split.points[evaluated],
+            judged=split.judged.take_queries(evaluated),
+        )
+        split = only_trainable(split)
+        data = self.folds.data
+        judge = Judge(split, data.similarity, data.measure, self._index)
+        scored = [judge.baseline()]
+        for metric in self.family.metrics(
+            split.X, split.relevance, split.queries, self.deadline.check
+        ):
+            scored.append(judge.score(metric))
+            self.deadline.check()
+        known = np.zeros(split.judged.n_queries)
+        if isinstance(self.folds, QueryFolds):
+            known = share_known(split.relevance, split.judged)
+        return FoldValues(
+            np.array([score.values for score in scored]),
+            memory_values(judge.index, split, data.similarity, data.measure),
+            np.array([score.tops for score in scored]),
+            np.array([score.distances for score in scored]),
+            known,
+        )
+
+
+def learn_until(
+    family: Family, data: TuningData, strength: int, deadline: Deadline
+) -> EmbeddingMetric:
+    """The metric of one strength (counted from 1), learned along the path from the strongest."""
+    metrics = family.metrics(data.X, data.relevance, data.queries, deadline.check)
+    return next(
+        metric for number, metric in enumerate(metrics, 1) if number == strength
+    )

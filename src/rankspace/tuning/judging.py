@@ -1,0 +1,110 @@
+"""Evaluation of metrics on the held-out queries of a split."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from ..evaluation.measures import evaluate, parse_measure
+from ..metrics.embedding import EmbeddingMetric
+from ..relevance.relevance import Relevance
+from ..relevance.splits import Split
+from ..search.index import Index
+from ..search.ranking import Ranking
+
+TOP = 10  # items of each query that the report looks at
+
+
+class Score(NamedTuple):
+    """Values of held-out queries, larger is better, and the first items of each with distances."""
+
+    values: np.ndarray
+    tops: np.ndarray  # (n_queries, TOP), -1 for none
+    distances: np.ndarray
+
+
+class Judge:
+    """Evaluates metrics on the held-out queries of a split."""
+
+    def __init__(
+        self, split: Split, similarity: str, measure: str, index: Index | None = None
+    ) -> None:
+        corpus = split.X if split.corpus is None else split.corpus
+        self.split = split
+        self.corpus = corpus
+        self.measure = measure
+        self.index = index or Index(corpus, similarity=similarity)
+
+    def baseline(self) -> Score:
+        """Score of the unchanged vectors."""
+        return self._score(self.index, self.split.points)
+
+    def score(self, metric: EmbeddingMetric) -> Score:
+        """Score of a metric."""
+        if metric.parameters.get("sides") == "query":
+            # The corpus and its index stay as they are.
+            return self._score(self.index, metric.embed_queries(self.split.points))
+        return self._score(Index(self.corpus, metric), self.split.points)
+
+    def _score(self, index: Index, queries: np.ndarray) -> Score:
+        judged = self.split.judged
+        query_items = judged.query_items
+        if not judged.unlisted_is_irrelevant:
+            table = judged.judged_lists()
+            lists = np.split(table.indices, table.indptr[1:-1])
+            ranking = index.rerank(queries, lists, query_items=query_items)
+            return self._scored(ranking, ranking)
+        depth = rank_depth(judged, self.measure)
+        ranking = index.rank(queries, depth, query_items=query_items)
+        _, cut = parse_measure(self.measure)
+        if cut:
+            return self._scored(ranking, ranking)
+        return self._scored(index.blocks(queries, query_items=query_items), ranking)
+
+    def _scored(self, lists: Any, ranking: Ranking) -> Score:
+        """Score of lists of all items, with the first items of a ranking."""
+        values = oriented_values(lists, self.split.judged, self.measure)
+        tops = np.full((ranking.n_queries, TOP), -1)
+        distances = np.full(tops.shape, np.nan)
+        first = ranking.top(TOP)
+        owners = np.repeat(np.arange(first.n_queries), np.diff(first.indptr))
+        places = np.arange(first.items.size) - first.indptr[owners]
+        items = first.items
+        if self.split.corpus is None and self.split.rows is not None:
+            items = self.split.rows[items]
+        tops[owners, places] = items
+        distances[owners, places] = first.distances
+        return Score(values, tops, distances)
+
+
+def rank_depth(judged: Relevance, measure: str) -> int:
+    """How many items to rank for a measure, when those that a query ignores are left out."""
+    _, cut = parse_measure(measure)
+    ignored = 0
+    if judged.unjudged == "ignore":
+        ignored = int(judged._count(np.isnan(judged.grades)).max(initial=0))
+    return max(1, min(max(cut, TOP) + ignored, judged.n_items))
+
+
+def oriented_values(ranking: Any, judged: Relevance, measure: str) -> np.ndarray:
+    """The measure of each query, negated if it is an error, so that larger is better."""
+    values = evaluate(ranking, judged, measure).values[measure]
+    return orientation(measure) * values
+
+
+def orientation(measure: str) -> float:
+    """1 if larger values of a measure are better, else -1."""
+    return 1.0 if parse_measure(measure)[0].larger_is_better else -1.0
+
+
+def judged_share(tops: np.ndarray, relevance: Relevance) -> float:
+    """Share of the first items of each query that its judgments name."""
+    shown = tops >= 0
+    owners = np.repeat(np.arange(len(tops)), TOP).reshape(tops.shape)[shown]
+    table = relevance.judged_lists()
+    named = scipy.sparse.csr_array(
+        (np.ones(table.nnz, dtype=bool), table.indices, table.indptr), table.shape
+    )
+    return float(np.mean(named[owners, tops[shown]])) if shown.any() else np.nan

@@ -1,0 +1,92 @@
+"""Memory: what a search gains that only remembers which documents past queries found relevant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from .._engine.similarity import unit_rows
+from ..evaluation.measures import parse_measure
+from ..relevance.relevance import Relevance
+from ..relevance.splits import Split
+from ..search.index import Index
+from ..search.ranking import Ranking
+from .judging import oriented_values, rank_depth
+
+# Weights of the memory that are tried, in units of the similarity; 0 is the baseline.
+WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0)
+# Cosine above which a past query counts: unrelated sentences are below it.
+SIMILAR = 0.5
+
+
+def memory_values(
+    index: Index, split: Split, similarity: str, measure: str
+) -> np.ndarray:
+    """The measure of each held-out query for each weight of the memory; NaN where there is none.
+
+    A document's score is its similarity to the query plus the weight times the excess over 0.5 of
+    the cosine between the query and the nearest training query that the document is relevant to. If
+    the items are the queries, their labels are the memory, and a map of them is no more than that.
+    """
+    judged = split.judged
+    _, cut = parse_measure(measure)
+    if split.queries is None or not cut or not judged.unlisted_is_irrelevant:
+        return np.full((len(WEIGHTS), judged.n_queries), np.nan)
+    excess = _excess(split.points, split.queries, split.relevance)
+    nearest = index.rank(split.points, rank_depth(judged, measure))
+    lists = []
+    for query in range(judged.n_queries):
+        remembered = excess.indices[excess.indptr[query] : excess.indptr[query + 1]]
+        listed = nearest.items[nearest.indptr[query] : nearest.indptr[query + 1]]
+        lists.append(np.union1d(listed, remembered))
+    candidates = index.rerank(split.points, lists)
+    unit = 1.0
+    if similarity != "cosine":
+        unit = _mean_length(split.points) * _mean_length(split.X)
+    values = []
+    for weight in WEIGHTS:
+        ranking = _reranked(candidates, excess, weight * unit, similarity)
+        values.append(oriented_values(ranking, judged, measure))
+    return np.array(values)
+
+
+def _excess(points: Any, queries: Any, relevance: Relevance) -> Any:
+    """Held-out queries by documents: the highest cosine of a training query, less 0.5, if above 0."""
+    cosines = unit_rows(points, "queries") @ unit_rows(queries, "queries").T
+    table = relevance.judged_lists()
+    relevant = table.data >= relevance.min_relevant_grade
+    owners = np.repeat(np.arange(relevance.n_queries), np.diff(table.indptr))[relevant]
+    documents = table.indices[relevant]
+    rows = []
+    for row in cosines:
+        above = (row[owners] - SIMILAR).clip(min=0)
+        best = np.zeros(relevance.n_items)
+        np.maximum.at(best, documents, above)
+        rows.append(scipy.sparse.csr_array(best[None]))
+    return scipy.sparse.vstack(rows, format="csr")
+
+
+def _reranked(
+    candidates: Ranking, excess: Any, weight: float, similarity: str
+) -> Ranking:
+    """Candidates by their similarity plus the weighted memory."""
+    lengths = np.diff(candidates.indptr)
+    owners = np.repeat(np.arange(lengths.size), lengths)
+    keys = candidates.distances.astype(float)
+    if similarity == "euclidean":
+        keys = keys**2 / 2
+    keys = keys - weight * np.ravel(excess[owners, candidates.items])
+    order = np.lexsort((candidates.items, keys, owners))
+    return Ranking(
+        candidates.indptr, candidates.items[order], keys[order], candidates.n_items
+    )
+
+
+def _mean_length(vectors: Any) -> float:
+    """Mean length of at most a thousand vectors."""
+    step = max(1, len(vectors) // 1000)
+    return float(
+        np.linalg.norm(np.asarray(vectors[::step], dtype=float), axis=1).mean()
+    )
