@@ -12,12 +12,12 @@ import numpy as np
 from .._engine.checks import check_choice
 from .._engine.similarity import SIMILARITIES
 from .._engine.vectors import as_rows
+from ..evaluation.held_out import Judge, Score, orientation
 from ..evaluation.measures import measure_names
 from ..learners.hard_negatives import has_equal_norms
 from ..relevance.relevance import Relevance
 from ..relevance.splits import FEWEST_QUERIES, Split
 from ..search.exact import as_vectors
-from .judging import Judge, Score, orientation
 
 # Queries whose baseline is measured before anything is learned.
 MAX_BASELINE = 1000

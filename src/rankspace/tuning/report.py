@@ -14,12 +14,12 @@ from .._engine.tables import Row, as_text
 from ..display.page.answer import Answer, AnswerTable
 from ..display.page.html import measure_label
 from ..display.page.report import write_report
+from ..evaluation.held_out import judged_share, orientation
+from ..evaluation.memory import WEIGHTS
 from ..evaluation.report import Report, _Table
 from ..evaluation.significance import queries_needed
 from ..relevance.relevance import Relevance
 from ..search.ranking import Ranking
-from .judging import judged_share, orientation
-from .memory import WEIGHTS
 from .selection import ALPHA, MIN_GROUPS, MIN_QUERIES
 from .trials import Evidence, Result, Trials
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..evaluation.held_out import Judge
 from ..evaluation.measures import parse_measure
 from ..relevance.splits import (
     fold_groups,
@@ -17,9 +18,7 @@ from ..relevance.splits import (
     hold_out,
     share_known,
 )
-from .data import TuningData
-from .families import Family
-from .held_out import (
+from .cross_validation import (
     Deadline,
     FoldValues,
     NewItemFolds,
@@ -28,7 +27,8 @@ from .held_out import (
     cross_validate,
     learn_until,
 )
-from .judging import Judge
+from .data import TuningData
+from .families import Family
 from .selection import (
     MIN_GROUPS,
     Question,

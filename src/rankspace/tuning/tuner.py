@@ -16,9 +16,9 @@ from sklearn.utils import check_random_state, check_scalar
 from .._engine.checks import check_choice
 from ..metrics.embedding import EmbeddingMetric, unchanged_metric
 from ..relevance.splits import FEWEST_QUERIES
+from .cross_validation import Deadline, learn_until
 from .data import TuningData, check_data
 from .families import families
-from .held_out import Deadline, learn_until
 from .report import TuneReport, make_report
 from .selection import TARGETS
 from .trials import Trials, best_result

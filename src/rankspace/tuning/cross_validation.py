@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._engine.parallel import Step, current_backend
+from ..evaluation.held_out import TOP, Judge
+from ..evaluation.memory import memory_values
 from ..metrics.embedding import EmbeddingMetric
 from ..relevance.splits import (
     GroupFolds,
@@ -22,8 +24,6 @@ from ..relevance.splits import (
 from ..search.index import Index
 from .data import TuningData
 from .families import Family
-from .judging import TOP, Judge
-from .memory import memory_values
 
 
 class OutOfTime(Exception):

@@ -1,4 +1,4 @@
-"""Evaluation of metrics on the held-out queries of a split."""
+"""Held-out evaluation: a metric scored on the held-out queries of a split."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from ..evaluation.measures import evaluate, parse_measure
-from ..metrics.embedding import EmbeddingMetric
 from ..relevance.relevance import Relevance
 from ..relevance.splits import Split
-from ..search.index import Index
+from ..search.index import Embedding, Index
 from ..search.ranking import Ranking
+from .measures import evaluate, parse_measure
 
-TOP = 10  # items of each query that the report looks at
+TOP = 10  # first items of each query that are kept
 
 
 class Score(NamedTuple):
@@ -41,10 +40,9 @@ class Judge:
         """Score of the unchanged vectors."""
         return self._score(self.index, self.split.points)
 
-    def score(self, metric: EmbeddingMetric) -> Score:
+    def score(self, metric: Embedding) -> Score:
         """Score of a metric."""
-        if metric.parameters.get("sides") == "query":
-            # The corpus and its index stay as they are.
+        if _keeps_items(metric):
             return self._score(self.index, metric.embed_queries(self.split.points))
         return self._score(Index(self.corpus, metric), self.split.points)
 
@@ -77,6 +75,14 @@ class Judge:
         tops[owners, places] = items
         distances[owners, places] = first.distances
         return Score(values, tops, distances)
+
+
+def _keeps_items(metric: Embedding) -> bool:
+    """Whether a metric leaves items unchanged, so that the index of the baseline serves it too."""
+    if not metric.inner_product:
+        return False
+    item_map = getattr(metric, "item_map", np.zeros(0))
+    return np.array_equal(item_map, np.eye(len(item_map)))
 
 
 def rank_depth(judged: Relevance, measure: str) -> int:

@@ -8,12 +8,12 @@ import numpy as np
 import scipy.sparse
 
 from .._engine.similarity import unit_rows
-from ..evaluation.measures import parse_measure
 from ..relevance.relevance import Relevance
 from ..relevance.splits import Split
 from ..search.index import Index
 from ..search.ranking import Ranking
-from .judging import oriented_values, rank_depth
+from .held_out import oriented_values, rank_depth
+from .measures import parse_measure
 
 # Weights of the memory that are tried, in units of the similarity; 0 is the baseline.
 WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0)
@@ -53,7 +53,7 @@ def memory_values(
 
 
 def _excess(points: Any, queries: Any, relevance: Relevance) -> Any:
-    """Held-out queries by documents: the highest cosine of a training query, less 0.5, if above 0."""
+    """Held-out queries by documents: how much the best cosine of a past query exceeds 0.5."""
     cosines = unit_rows(points, "queries") @ unit_rows(queries, "queries").T
     table = relevance.judged_lists()
     relevant = table.data >= relevance.min_relevant_grade
