@@ -15,7 +15,7 @@ from rankspace import BilinearMetric, Euclidean, Index, ListwiseMap, Relevance, 
 from rankspace._engine.parallel import threads as _threads
 from rankspace.learners import listwise
 from rankspace.learners.listwise import SIDES
-from rankspace.learners.solvers.scaling import partly_white
+from rankspace.learners.solvers.points import partly_white
 from rankspace.learners.solvers.smooth import pair_loss
 from rankspace.learners.solvers.smooth.pair_loss import Grouped, Listwise, PairLoss
 

@@ -19,7 +19,8 @@ from ..relevance.relevance import Relevance
 from ..relevance.splits import Split, hold_out, split_queries
 from .base import logger
 from .linear import LinearRanker
-from .solvers.points import Points, Scaling, scaled_points
+from .solvers.points import Points, scaled_points
+from .solvers.scaling import Scaling
 from .solvers.warp.descent import Descent, Options, Progress
 from .solvers.warp.early_stopping import Schedule, TrainingState, Validator, descend
 from .solvers.warp.sampling import (
@@ -205,7 +206,7 @@ class FRML(LinearRanker):
         state = TrainingState.load(self.checkpoint, self._digest)
         seed = self._seed() if state is None else state.seed
         split = self._split(X, relevance, queries, seed)
-        scaling = Scaling.of(split.X)
+        scaling = Scaling.of(split.X, rounded=True)
         points = scaled_points(split.X, split.relevance, split.queries, scaling)
         if state is None:
             state = self._first_state(points.items, scaling.scale, seed)
@@ -246,7 +247,7 @@ class FRML(LinearRanker):
         X, relevance, queries = self._training_data(X, y, queries, reset=first)
         self._check_params(X.shape[1])
         if first:
-            self._scaling = Scaling.of(X)
+            self._scaling = Scaling.of(X, rounded=True)
             scaled = self._scaling.apply(X)
             self._state = self._first_state(scaled, self._scaling.scale, self._seed())
         state = self._state

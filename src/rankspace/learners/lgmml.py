@@ -11,7 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._engine.checks import check_choice
-from ..metrics.feature_scaling import FeatureScaling, ScaledRows, check_scaling
+from ..metrics.feature_scaling import FeatureScaling, check_scaling
 from ..metrics.local import (
     KERNELS,
     AnchoredMetrics,
@@ -32,6 +32,7 @@ from .solvers.geometric.metric_weights import (
     shared_warp,
 )
 from .solvers.geometric.query_metrics import judged_rows, pair_squares, query_metrics
+from .solvers.points import ScaledRows
 
 NEW_QUERY_WEIGHTS = ("shared", "mean", "nearest", "ones")
 LIST_COMPONENTS = 4

@@ -28,7 +28,8 @@ from .solvers.cutting_plane.solver import (
     cutting_plane,
     sampled_cutting_plane,
 )
-from .solvers.scaling import Scaled, scaled_rows
+from .solvers.points import lazy_points
+from .solvers.scaling import Scaling
 
 CONES: dict[str, Any] = {"psd": PSDCone, "diagonal": DiagonalCone}
 # Parameters that a checkpoint may differ in: they do not change the next round.
@@ -158,17 +159,18 @@ class MLR(LinearRanker):
     ) -> LinearMetric:
         self._check_params()
         self._warn_of_grades(relevance)
-        data = Scaled(*scaled_rows(X, relevance, queries))
+        scaling = Scaling.of(X)
+        points = lazy_points(X, relevance, queries, scaling)
         all_queries = np.arange(relevance.n_queries)
         loss = RankingLoss(
-            data.X, data.Q, relevance, self.measure, all_queries, self.max_memory
+            points, relevance, self.measure, all_queries, self.max_memory
         )
         # For the small products of the inner solver, starting threads costs more than it saves.
         with threadpool_limits(1 if X.shape[1] <= 512 else None, "blas"):
-            problem = self._metric_problem(loss, data.scale)
+            problem = self._metric_problem(loss, scaling.scale)
             result = self._solve(problem)
         self._warn(result)
-        self.scale_ = data.scale
+        self.scale_ = scaling.scale
         return self._store(result, problem.cone, X.dtype)
 
     def _warn_of_grades(self, relevance: Relevance) -> None:
@@ -184,20 +186,13 @@ class MLR(LinearRanker):
 
     def _check_params(self) -> None:
         check_scalar(self.C, "C", Real, min_val=0, include_boundaries="neither")
-        check_scalar(self.tol, "tol", Real, min_val=0, include_boundaries="neither")
-        check_scalar(self.max_iter, "max_iter", Integral, min_val=1)
-        for name in ("batch_size", "n_components", "max_memory"):
+        check_solver_params(self)
+        for name in ("batch_size", "n_components"):
             if getattr(self, name) is not None:
                 check_scalar(getattr(self, name), name, Integral, min_val=1)
-        check_oracle(self.measure)
         check_choice(self.constraint, "constraint", CONES)
-        check_choice(self.regularizer, "regularizer", ("trace", "frobenius"))
         if self.batch_size is not None and self.checkpoint is not None:
             check_scalar(self.random_state, "random_state, with batch_size", Integral)
-        if self.prior is not None and self.regularizer != "frobenius":
-            raise ValueError(
-                "prior requires regularizer='frobenius': got regularizer='trace'."
-            )
 
     # ------------------------------------------------------------------ solving
 
@@ -243,8 +238,8 @@ class MLR(LinearRanker):
             parameters,
             rules,
             X.shape,
-            X.scale,
-            X.mean,
+            X.scaling.scale,
+            X.scaling.mean,
             loss.Q.shape,
             loss.Q[:1],
             relevance.rows,
@@ -363,6 +358,19 @@ def _mahalanobis_matrix(prior: Any, d: int) -> np.ndarray:
             "its projection, or get_mahalanobis_matrix() of a fitted estimator."
         )
     return W
+
+
+def check_solver_params(estimator: Any) -> None:
+    """Raise an error unless the parameters that `MLR` and `MLRCV` share are valid."""
+    check_scalar(estimator.tol, "tol", Real, min_val=0, include_boundaries="neither")
+    for name in ("max_iter", "max_memory"):
+        check_scalar(getattr(estimator, name), name, Integral, min_val=1)
+    check_oracle(estimator.measure)
+    check_choice(estimator.regularizer, "regularizer", ("trace", "frobenius"))
+    if estimator.prior is not None and estimator.regularizer != "frobenius":
+        raise ValueError(
+            "prior requires regularizer='frobenius': got regularizer='trace'."
+        )
 
 
 def check_oracle(measure: str) -> None:

@@ -16,7 +16,8 @@ from ..relevance.relevance import Relevance
 from ..relevance.splits import Split, cross_validation_splits
 from .base import logger
 from .linear import LinearRanker
-from .solvers.points import Scaling, scaled_points
+from .solvers.points import scaled_points
+from .solvers.scaling import Scaling
 from .solvers.smooth.components import (
     Loss,
     MapLoss,
@@ -70,8 +71,8 @@ class ComponentLearner(LinearRanker):
         self, X: Any, relevance: Relevance, queries: Any
     ) -> tuple[MapLoss, float]:
         """The loss of scaled data, and their scale."""
-        mean, distance = Scaling.of(X)
-        scaling = Scaling(mean, distance * self._unit)
+        scaling = Scaling.of(X, rounded=True)
+        scaling = scaling._replace(scale=scaling.scale * self._unit)
         points = scaled_points(X, relevance, queries, scaling)
         return MapLoss(points, relevance), scaling.scale
 

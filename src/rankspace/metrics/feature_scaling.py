@@ -1,4 +1,8 @@
-"""Feature scaling: standardisation, l2 norms and rank-Gauss normal scores, kept for new rows."""
+"""Feature scaling, feature by feature: standardisation, l2 norms and rank-Gauss normal scores.
+
+It is part of a local metric, which stores it and applies it to new rows. Learners that divide all
+their training data by one number undo that in the metric: see ``learners.solvers.scaling``.
+"""
 
 from __future__ import annotations
 
@@ -84,19 +88,6 @@ class FeatureScaling(NamedTuple):
         values = np.asarray(self.values, dtype=X.dtype)
         follow_curves(np.ascontiguousarray(X), knots, values, scaled)
         return scaled
-
-
-class ScaledRows:
-    """Rows that are scaled lazily, on access, so that not all of them are held in memory."""
-
-    def __init__(self, X: np.ndarray, scaling: FeatureScaling) -> None:
-        self.X = X
-        self.scaling = scaling
-        self.shape = (len(X), scaling.n_scaled)
-        self.dtype = X.dtype
-
-    def __getitem__(self, rows: Any) -> np.ndarray:
-        return self.scaling.apply(self.X[rows])
 
 
 def _without_empty_columns(X: np.ndarray) -> np.ndarray:
