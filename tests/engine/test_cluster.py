@@ -72,7 +72,7 @@ def data():
 def small_blocks(monkeypatch):
     """Split even small data into several blocks."""
     monkeypatch.setattr("rankspace.learners.solvers.smooth.pair_ratio.PAIRS", 2**14)
-    monkeypatch.setattr("rankspace.learners.solvers.geometric.pair_sums.BLOCK", 64)
+    monkeypatch.setattr("rankspace.learners.solvers.scaling.BLOCK", 64)
 
 
 def separate_queries(rng, n_items=300, n_queries=60):

@@ -71,6 +71,19 @@ def read_vectors(path: PathLike, n_rows: int | None = None) -> Any:
     return vectors
 
 
+def power_of_two(X: Any) -> float:
+    """A power of two of about the largest magnitude of a matrix, 1 if all of it is zero.
+
+    Dividing by it rounds nothing, and keeps squares from underflow and overflow.
+    """
+    largest = 0.0
+    for start in range(0, X.shape[0], BLOCK):
+        largest = max(largest, float(abs(X[start : start + BLOCK]).max()))
+    if largest == 0:
+        return 1.0
+    return float(2.0 ** (np.frexp(largest)[1] - 1))
+
+
 def is_vector_file(path: PathLike) -> bool:
     """Whether a path has the suffix of a vector file."""
     return Path(path).suffix in SUFFIXES

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -13,6 +14,7 @@ from sklearn.utils import check_array
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._engine.parallel.threads import single_threaded_blas
 from .._engine.vectors import as_rows
 from ..evaluation.measures import Report, evaluate
 from ..metrics.local import Metric
@@ -38,7 +40,8 @@ class BaseRanker(BaseEstimator):
 
     A subclass that learns from candidate lists sets ``_accepts_lists = True`` and implements
     ``_score_rows(X)``, where larger is better. ``_accepts_sparse = "csr"`` allows sparse ``X``, and
-    ``_accepts_nan = True`` allows missing values. Each subclass documents the cost of fitting; for
+    ``_accepts_nan = True`` allows missing values. Its matrix products run on one thread, so that the
+    result does not depend on their number, unless it sets ``_takes_blas_threads = True``. Each subclass documents the cost of fitting; for
     the cost of ranking see `Index`.
 
     Examples
@@ -58,6 +61,7 @@ class BaseRanker(BaseEstimator):
     _accepts_lists = False
     _accepts_nan = False
     _accepts_sparse: str | bool = False
+    _takes_blas_threads = False
 
     # Metadata routing: a search or a pipeline passes these on without being configured.
     __metadata_request__fit: ClassVar = {"qid": True}
@@ -92,7 +96,12 @@ class BaseRanker(BaseEstimator):
         -------
         self
         """
-        self._store_metric(self._fit_metric(*self._training_data(X, y, queries, qid)))
+        data = self._training_data(X, y, queries, qid)
+        # How products round depends on the number of their threads, and searches amplify it.
+        limit = nullcontext() if self._takes_blas_threads else single_threaded_blas()
+        with limit:
+            metric = self._fit_metric(*data)
+        self._store_metric(metric)
         return self
 
     def _training_data(

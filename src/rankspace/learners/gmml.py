@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils import check_array, check_random_state, check_scalar
 from sklearn.utils.validation import validate_data
 
+from .._engine.vectors import power_of_two
 from ..metrics.embedding import LinearMetric
 from ..relevance.relevance import Relevance
 from .base import FLOATS
@@ -16,7 +17,7 @@ from .linear import LinearRanker
 from .solvers.geometric.mean import mean_factor
 from .solvers.geometric.scatter import Scatter, all_pairs, given_pairs, sampled_pairs
 from .solvers.points import lazy_points
-from .solvers.scaling import Scaling, power_of_two
+from .solvers.scaling import Scaling
 
 
 class GMML(LinearRanker):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._engine.vectors import as_rows
+from .._engine.vectors import as_rows, power_of_two
 from .base import FLOATS, BaseRanker
 
 
@@ -101,7 +102,9 @@ class LinearRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseRanker
                 f"pairs must have shape (n_pairs, 2, {self.n_features_in_}): got {pairs.shape}."
             )
         mapped = self.metric_.transform(pairs[:, 0] - pairs[:, 1])
-        return np.linalg.norm(mapped, axis=1)
+        # A power of two rounds nothing, and keeps squares from underflow and overflow.
+        unit = power_of_two(mapped)
+        return np.linalg.norm(mapped / unit, axis=1) * mapped.dtype.type(unit)
 
     def pair_score(self, pairs: Any) -> np.ndarray:
         """Negative learned distance of each pair: larger means more similar.
@@ -130,4 +133,4 @@ class _Distance:
         self.components = components
 
     def __call__(self, u: Any, v: Any) -> float:
-        return float(np.linalg.norm(self.components @ (np.asarray(u) - np.asarray(v))))
+        return math.hypot(*self.components @ (np.asarray(u) - np.asarray(v)))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._engine.vectors import power_of_two
 from ..search.index import Index
 from .storage import StoredMetric, read_only_array
 
@@ -43,7 +44,10 @@ class EmbeddingMetric(StoredMetric):
         items = self.embed_items(X)
         if self.inner_product:
             return -(queries @ items.T)
-        return cdist(queries, items).astype(np.result_type(queries, items), copy=False)
+        # A power of two rounds nothing, and keeps squares from underflow and overflow.
+        unit = max(power_of_two(queries), power_of_two(items))
+        distances = cdist(queries / unit, items / unit) * unit
+        return distances.astype(np.result_type(queries, items), copy=False)
 
     def _index(self, X: Any) -> Index:
         return Index(X, self)

@@ -15,6 +15,7 @@ from .._engine.checks import check_choice
 SCALINGS = ("l2", "standard", "rank-gauss", "joined")
 CURVED = ("rank-gauss", "joined")
 MAX_KNOTS = 256  # of a curve; a power of two, as its kernel searches by bisection
+FAR = 2.0**100  # values beyond, or below one over it, are divided by a power of two
 CLIP = 4.0  # standard deviations; outliers beyond carry no more information
 
 
@@ -38,13 +39,7 @@ class FeatureScaling(NamedTuple):
         """Learn the scaling from rows."""
         rows = _without_empty_columns(X)
         mean: Any = np.nanmean(rows, axis=0, dtype=np.float64)
-        scale = np.ones_like(mean)
-        if kind == "l2":
-            squares = np.square(rows, dtype=np.float64)
-            scale = np.sqrt(np.nansum(squares, axis=0))
-        elif kind in ("standard", "joined"):
-            scale = np.nanstd(rows, axis=0, dtype=np.float64)
-        scale = np.where(scale > 0, scale, 1.0)
+        scale = _scale(rows, kind)
         if kind not in CURVED:
             no_curve = np.zeros((X.shape[1], 0))
             return cls(kind, mean, mean, scale, no_curve, no_curve)
@@ -88,6 +83,26 @@ class FeatureScaling(NamedTuple):
         values = np.asarray(self.values, dtype=X.dtype)
         follow_curves(np.ascontiguousarray(X), knots, values, scaled)
         return scaled
+
+
+def _scale(rows: np.ndarray, kind: str) -> np.ndarray:
+    """The scale of each feature; a constant one keeps its unit.
+
+    It is computed in powers of two, which round nothing, as squares of small or large values leave
+    the range of floats. For the same reason "none" and "rank-gauss" divide by one such power if
+    all values are small or large; this changes no ranking.
+    """
+    largest = np.nanmax(np.abs(rows), axis=0).astype(np.float64)
+    units = 2.0 ** (np.frexp(largest)[1] - 1)
+    in_units = rows / units
+    if kind == "l2":
+        scale = np.sqrt(np.nansum(np.square(in_units), axis=0)) * units
+    elif kind in ("standard", "joined"):
+        scale = np.nanstd(in_units, axis=0) * units
+    else:
+        unit = units[largest.argmax()]
+        scale = np.full(units.shape, 1.0 if 1 / FAR < unit < FAR else unit)
+    return np.where(scale > 0, scale, 1.0)
 
 
 def _without_empty_columns(X: np.ndarray) -> np.ndarray:

@@ -318,7 +318,7 @@ class Index:
             if query_items is None:
                 query_items = np.arange(self.n_items)
             return self._built().vectors[query_items], query_items
-        queries = self._embed_queries(as_vectors(Q, "Q"))
+        queries = self._built().in_unit(self._embed_queries(as_vectors(Q, "Q")))
         if query_items is None:
             query_items = np.full(len(queries), -1)
         if query_items.shape != (len(queries),):

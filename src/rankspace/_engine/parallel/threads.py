@@ -98,14 +98,15 @@ def thread_map(
     of the batch. The deeper, the less often threads wait for each other, and the more results are
     held.
     """
-    n = n_threads()
-    if n == 1 or len(parts) == 1:
+    if _in_pool():
         yield from map(work, parts)
         return
+    n = n_threads() if len(parts) > 1 else 1
     size = depth * n
     for first in range(0, len(parts), size):
         batch = parts[first : first + size]
-        # Not while the reader has its turn: the limit holds for the whole process.
+        # Not while the reader has its turn: the limit holds for the whole process. Also with one
+        # thread: products of several threads are rounded otherwise.
         with single_threaded_blas():
             results = list(ordered_map(work, batch, n, max_in_flight=size))
         yield from results

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse
 
 from ..._engine.parallel import Step, current_backend
+from ..._engine.vectors import power_of_two
 
 BLOCK = 4096  # rows; fixed, because rounding of sums and products depends on it
 CENTRE_ROWS = 4096  # rows whose mean the moments are computed around
@@ -149,14 +150,3 @@ def _moments_in(
         if not variance > share * (mean_square + float(offset @ offset)):
             variance = 0.0
     return centre + unit * shift, variance, mean_square
-
-
-def power_of_two(X: Any) -> float:
-    """A power of two next to the largest magnitude of ``X``, 1 if all is zero.
-
-    Dividing by it rounds nothing, and keeps squares from underflow and overflow.
-    """
-    largest = max(float(abs(X[rows]).max()) for rows in row_slices(X.shape[0]))
-    if largest == 0:
-        return 1.0
-    return float(2.0 ** (np.frexp(largest)[1] - 1))
