@@ -84,6 +84,17 @@ def power_of_two(X: Any) -> float:
     return float(2.0 ** (np.frexp(largest)[1] - 1))
 
 
+def check_squares(vectors: np.ndarray, name: str) -> None:
+    """Raise an error if squares or products of vectors like these overflow, or lose digits."""
+    highest = 2.0 ** (np.finfo(vectors.dtype).maxexp // 2 - 10)
+    size = power_of_two(vectors)
+    if not 1 / highest <= size <= highest:
+        raise ValueError(
+            f"{name} must be of size {1 / highest:.0e} to {highest:.0e} in {vectors.dtype}: got "
+            f"{size:.0e}. Multiply them by a constant."
+        )
+
+
 def is_vector_file(path: PathLike) -> bool:
     """Whether a path has the suffix of a vector file."""
     return Path(path).suffix in SUFFIXES

@@ -40,9 +40,9 @@ class BaseRanker(BaseEstimator):
 
     A subclass that learns from candidate lists sets ``_accepts_lists = True`` and implements
     ``_score_rows(X)``, where larger is better. ``_accepts_sparse = "csr"`` allows sparse ``X``, and
-    ``_accepts_nan = True`` allows missing values. Its matrix products run on one thread, so that the
-    result does not depend on their number, unless it sets ``_takes_blas_threads = True``. Each subclass documents the cost of fitting; for
-    the cost of ranking see `Index`.
+    ``_accepts_nan = True`` allows missing values. Matrix products of a fit run on one thread each,
+    so that the number of BLAS threads does not change it, unless ``_takes_blas_threads = True``.
+    Each subclass documents the cost of fitting; for the cost of ranking see `Index`.
 
     Examples
     --------

@@ -135,7 +135,7 @@ class LogisticPARCA(ComponentLearner):
         self.cluster_of_feature_ = np.argmax(B, axis=0)
         weights = expit(B)
         components = (weights / self.scale_).astype(X.dtype)
-        variances = _variances(loss.points.items)
+        variances = _variances(X / self.scale_)
         self.importance_ = (2 * weights**2 * variances).astype(X.dtype)
         parameters = {"method": "LogisticPARCA", "beta": self.beta_}
         return LinearMetric(components, parameters=parameters)

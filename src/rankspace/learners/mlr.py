@@ -108,8 +108,8 @@ class MLR(LinearRanker):
 
     A round costs two products of n_queries x n_items x n_features and a sort of the items for each
     query; each inner iteration costs an eigenvalue decomposition of size n_features. Memory is
-    O(n_items n_features + rounds n_features^2) in addition to ``max_memory``. Above 512 features the
-    last digits depend on the number of BLAS threads.
+    O(n_items n_features + rounds n_features^2) in addition to ``max_memory``. Above 512
+    features the last digits depend on the number of BLAS threads.
 
     References
     ----------

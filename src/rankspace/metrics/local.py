@@ -9,6 +9,7 @@ import numpy as np
 
 from .._engine.checks import check_choice
 from .._engine.parallel.threads import single_threaded_blas, thread_map
+from .._engine.vectors import check_squares
 from ..search.ranking import Ranking
 from .embedding import EmbeddingMetric
 from .feature_scaling import FeatureScaling
@@ -416,7 +417,9 @@ class LocalMetric(StoredMetric):
             raise ValueError(
                 "this metric measures from anchors, not from queries: use scores."
             )
-        return self._embed(self.scaling.apply(self._check_rows(X, "X")))
+        mapped = self._embed(self.scaling.apply(self._check_rows(X, "X")))
+        check_squares(mapped, "items under a local metric")
+        return mapped
 
     def _embed_queries(self, Q: Any) -> tuple[np.ndarray, np.ndarray]:
         Z = self.scaling.apply(self._check_rows(Q, "Q"))

@@ -9,7 +9,7 @@ import numpy as np
 from .._engine.optional import require
 from .._engine.parallel import Step
 from .._engine.parallel.transport import mapped_file
-from .._engine.vectors import as_rows, power_of_two
+from .._engine.vectors import as_rows, check_squares, power_of_two
 from ..relevance.rows import indptr_of
 from .blocks import QueryBlock
 from .ranking import Ranking
@@ -59,7 +59,7 @@ class ExactSearch(Step):
             self.unit = power_of_two(vectors)
             self._measure(vectors / self.unit)
         if inner_product:
-            self._check_products(vectors, "items")
+            check_squares(vectors, "items ranked by inner products")
         self._faiss: Any = self._build_faiss() if backend == "faiss" else None
 
     def _measure(self, vectors: np.ndarray) -> None:
@@ -83,20 +83,10 @@ class ExactSearch(Step):
         self.norms = np.zeros_like(squares) if self.inner_product else squares
         self.longest = float(np.sqrt(squares.max(initial=0)))
 
-    def _check_products(self, vectors: np.ndarray, name: str) -> None:
-        """Raise an error if inner products of vectors like these may overflow or be lost."""
-        largest = power_of_two(vectors)
-        highest = 2.0 ** (np.finfo(vectors.dtype).maxexp // 2 - 10)
-        if not 1 / highest <= largest <= highest:
-            raise ValueError(
-                f"{name} ranked by inner products must be of size {1 / highest:.0e} to "
-                f"{highest:.0e} in {vectors.dtype}: got {largest:.3g}. Multiply them by a constant."
-            )
-
     def in_unit(self, queries: np.ndarray) -> np.ndarray:
         """Queries in the unit of the vectors."""
         if self.inner_product:
-            self._check_products(queries, "queries")
+            check_squares(queries, "queries ranked by inner products")
             return queries
         if self.unit != 1:
             queries = queries / self.unit
