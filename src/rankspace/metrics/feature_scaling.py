@@ -15,16 +15,17 @@ from .._engine.checks import check_choice
 SCALINGS = ("l2", "standard", "rank-gauss", "joined")
 CURVED = ("rank-gauss", "joined")
 MAX_KNOTS = 256  # of a curve; a power of two, as its kernel searches by bisection
-FAR = 2.0**100  # values beyond, or below one over it, are divided by a power of two
+# The largest value is divided by a power of two if it is beyond this, or below one over it.
+FAR = 2.0**100
 CLIP = 4.0  # standard deviations; outliers beyond carry no more information
 
 
 class FeatureScaling(NamedTuple):
     """Feature scaling learned from training rows: a shift and a scale, a monotone curve, or both.
 
-    ``kind`` is "none" (only centred, which changes no distance), "l2" (divided by the 2-norm over
-    the rows), "standard", "rank-gauss" (ranks turned into normal scores), or "joined" (normal
-    scores, then clipped standard scores). Missing values are imputed by ``fill``.
+    ``kind`` is "none" (only centred, unless in a very small or large unit), "l2" (divided by the
+    2-norm over the rows), "standard", "rank-gauss" (ranks turned into normal scores), or "joined"
+    (normal scores, then clipped standard scores). Missing values are imputed by ``fill``.
     """
 
     kind: str
@@ -90,7 +91,7 @@ def _scale(rows: np.ndarray, kind: str) -> np.ndarray:
 
     It is computed in powers of two, which round nothing, as squares of small or large values leave
     the range of floats. For the same reason "none" and "rank-gauss" divide by one such power if
-    all values are small or large; this changes no ranking.
+    the largest value is very small or large.
     """
     largest = np.nanmax(np.abs(rows), axis=0).astype(np.float64)
     units = 2.0 ** (np.frexp(largest)[1] - 1)
