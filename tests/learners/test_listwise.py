@@ -16,7 +16,6 @@ from rankspace._engine.parallel import threads as _threads
 from rankspace.learners import listwise
 from rankspace.learners.listwise import SIDES
 from rankspace.learners.solvers.points import partly_white
-from rankspace.learners.solvers.smooth import pair_loss
 from rankspace.learners.solvers.smooth.pair_loss import Grouped, Listwise, PairLoss
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -212,7 +211,7 @@ def test_sequential_and_parallel_searches_learn_the_same_maps(monkeypatch):
     X, Q = unit(X, Q)
     found = []
     for cores in (1, 2, 4, 64):
-        for module in (listwise, _threads, pair_loss):
+        for module in (listwise, _threads):
             monkeypatch.setattr(
                 module,
                 "n_threads",
