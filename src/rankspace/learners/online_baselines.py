@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, check_scalar
 
 from .._engine.parallel.threads import single_threaded_blas
@@ -285,7 +287,7 @@ class ITML(LinearRanker):
     >>> from sklearn.preprocessing import scale
     >>> from rankspace import ITML
     >>> X, y = load_wine(return_X_y=True)
-    >>> bool(ITML(random_state=0).fit(scale(X), y).score(scale(X), y) > 0.9)
+    >>> bool(ITML(0.1, random_state=0).fit(scale(X), y).score(scale(X), y) > 0.9)
     True
     """
 
@@ -339,5 +341,11 @@ class ITML(LinearRanker):
         for n_iter in range(1, self.max_iter + 1):
             self.n_iter_ = n_iter
             if projections.cycle() <= self.tol * np.abs(projections.duals).sum():
-                break
+                return projections.matrix
+        warnings.warn(
+            f"ITML stopped after {self.max_iter} passes over the pairs while its dual variables "
+            f"still changed by a fraction of more than tol={self.tol}. Raise max_iter or tol.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
         return projections.matrix
