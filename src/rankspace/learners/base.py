@@ -16,6 +16,7 @@ from .._engine.vectors import as_rows
 from ..evaluation.measures import Report, evaluate
 from ..metrics.local import Metric
 from ..relevance.relevance import Relevance, list_of_row, query_weights
+from ..relevance.rows import check_one_label
 from ..search.index import Index
 from ..search.ranking import Ranking
 from .pipelines import advice, check_same_steps
@@ -121,6 +122,7 @@ class BaseRanker(BaseEstimator):
         X = as_rows(X)
         if isinstance(y, Relevance):
             return validate_data(self, X, reset=reset, **self._accepted)
+        check_one_label(y, "y")
         X, _ = validate_data(self, X, y, reset=reset, y_numeric=False, **self._accepted)
         return X
 

@@ -146,6 +146,7 @@ class Relevance:
         y: Any,
         *,
         query_labels: Any = None,
+        unlabelled: Any = None,
         unjudged: Unjudged = "irrelevant",
         min_relevant_grade: float = 1.0,
         weights: Any = None,
@@ -159,9 +160,14 @@ class Relevance:
         y : array-like of shape (n_items,)
             Class of each item.
         query_labels : array-like of shape (n_queries,), optional
-            Classes of separate queries. By default every row of ``X`` is a query.
+            Classes of separate queries. By default every row of ``X`` with a label is a query.
+        unlabelled : label, optional
+            What ``y`` holds in rows without a label, such as -1; NaN stands for any missing value.
+            These rows are no queries, and as items they are unjudged. Each class then costs a row
+            of all labelled items. By default every row has a label, and -1 is only allowed as one
+            of the two classes -1 and 1.
         unjudged : {"irrelevant", "ignore"}, default="irrelevant"
-            Stored; labels judge every pair, so nothing is unjudged here.
+            Whether rows without a label count as irrelevant or leave the list.
         min_relevant_grade, weights, query_ids, item_ids
             See `Relevance`.
 
@@ -174,14 +180,16 @@ class Relevance:
         >>> from rankspace import Relevance
         >>> Relevance.from_labels([0, 0, 1], query_labels=[1]).relevant(0)
         array([2])
+        >>> Relevance.from_labels([0, 0, 1, 1, -1], unlabelled=-1).n_queries
+        4
         """
-        rows = rows_from_labels(y, query_labels)
-        n_items = rows.items.size
+        rows, labelled = rows_from_labels(y, query_labels, unlabelled)
         query_rows = None
         if query_labels is None:
-            query_rows = np.arange(n_items)
+            query_rows = np.flatnonzero(labelled)
+        background: Background = "irrelevant" if labelled.all() else "unjudged"
         options = (unjudged, min_relevant_grade, weights, query_ids, item_ids)
-        return cls._build(n_items, rows, query_rows, "irrelevant", *options)
+        return cls._build(labelled.size, rows, query_rows, background, *options)
 
     @classmethod
     def from_lists(

@@ -30,24 +30,74 @@ def gather_rows(
     return indptr, np.repeat(starts - indptr[:-1], lengths) + np.arange(indptr[-1])
 
 
-def rows_from_labels(y: Any, query_labels: Any = None) -> Rows:
-    """Judgments from class labels: one row per class, shared by the queries of the class."""
-    labels = check_labels(y, "y")
-    order = np.argsort(labels, kind="stable")
-    in_order = labels[order]
-    starts = np.flatnonzero(np.concatenate(([True], in_order[1:] != in_order[:-1])))
-    indptr = np.append(starts, labels.size)
-    rows = np.empty_like(order)
-    rows[order] = np.repeat(np.arange(starts.size), np.diff(indptr))
+def rows_from_labels(
+    y: Any, query_labels: Any = None, unlabelled: Any = None
+) -> tuple[Rows, np.ndarray]:
+    """Judgments from class labels, and the mask of the rows of ``X`` that have a label.
+
+    There is one row of judgments per class, shared by the queries of the class.
+    """
+    labels, labelled = labels_and_mask(y, "y", unlabelled)
+    classes, codes = np.unique(labels, return_inverse=True)
+    items = np.flatnonzero(labelled)
+    rows = codes
+    indptr, judged, grades = _rows_of_classes(codes, items, labelled.all())
     if query_labels is not None:
-        wanted = check_labels(query_labels, "query_labels")
-        classes = in_order[starts]
+        wanted, known = labels_and_mask(query_labels, "query_labels", unlabelled)
         check_same_kind(classes, wanted, "y and query_labels")
-        rows = np.minimum(np.searchsorted(classes, wanted), classes.size - 1)
+        found = np.minimum(np.searchsorted(classes, wanted), classes.size - 1)
         # A class that no item has gets an empty row of its own.
-        rows = np.where(classes[rows] == wanted, rows, classes.size)
+        rows = np.full(known.size, classes.size)
+        rows[known] = np.where(classes[found] == wanted, found, classes.size)
         indptr = np.append(indptr, indptr[-1])
-    return Rows(rows, indptr, order, np.ones(labels.size))
+    return Rows(rows, indptr, judged, grades), labelled
+
+
+def _rows_of_classes(
+    codes: np.ndarray, items: np.ndarray, all_labelled: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Offsets, items and grades of the row of each class."""
+    n_classes = codes.max() + 1
+    if all_labelled:
+        # All others are irrelevant, which needs no entries.
+        order = np.argsort(codes, kind="stable")
+        return indptr_of(np.bincount(codes)), items[order], np.ones(items.size)
+    grades = (codes == np.arange(n_classes)[:, None]).astype(float)
+    indptr = np.arange(n_classes + 1) * items.size
+    return indptr, np.tile(items, n_classes), grades.ravel()
+
+
+def labels_and_mask(
+    y: Any, name: str, unlabelled: Any = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The labels of rows that have one, checked, and the mask of these rows.
+
+    ``unlabelled`` marks rows without a label; NaN stands for any missing value.
+    """
+    labels = _one_column(y, name)
+    labelled = np.ones(labels.size, dtype=bool)
+    if unlabelled is not None:
+        labelled = ~_is_marked(labels, unlabelled, name)
+    if not labelled.any():
+        raise ValueError(
+            f"{name} must have a row with a label: got {labels.size} rows, all of them "
+            f"unlabelled={unlabelled!r}."
+        )
+    rows = np.flatnonzero(labelled)
+    return check_labels(labels[rows], name, rows), labelled
+
+
+def _is_marked(labels: np.ndarray, unlabelled: Any, name: str) -> np.ndarray:
+    """Mask of the rows whose label is ``unlabelled``."""
+    missing = _missing(labels)
+    marker = np.asarray([unlabelled])
+    if _missing(marker)[0]:
+        return missing
+    if labels.dtype != object:
+        check_same_kind(labels, marker, f"{name} and unlabelled")
+    marked = np.zeros(labels.size, dtype=bool)
+    marked[~missing] = labels[~missing] == unlabelled
+    return marked
 
 
 def check_same_kind(a: np.ndarray, b: np.ndarray, names: str) -> None:
@@ -58,26 +108,91 @@ def check_same_kind(a: np.ndarray, b: np.ndarray, names: str) -> None:
         )
 
 
-def check_labels(y: Any, name: str) -> np.ndarray:
-    """Labels as a 1-d array without missing values."""
-    labels = np.asarray(y)
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels[:, 0]
-    if labels.ndim != 1 or labels.size == 0:
-        raise ValueError(
-            f"{name} must be a non-empty 1-d array of labels: got shape {labels.shape}."
-        )
+def check_labels(y: Any, name: str, rows: np.ndarray | None = None) -> np.ndarray:
+    """Class labels as a 1-d array: none missing, none continuous, and no ambiguous -1.
+
+    ``rows`` are the numbers that error messages call them by.
+    """
+    labels = _one_column(y, name)
     missing = _missing(labels)
     if missing.any():
         at = np.flatnonzero(missing)[0]
+        row = at if rows is None else rows[at]
         raise ValueError(
-            f"{name} must not hold missing labels: got {labels[at]} at row {at}. Leave such rows "
-            "out, or name the judged ones with Relevance.from_lists."
+            f"{name} must not hold missing labels: got {labels[at]} at row {row}. Leave such rows "
+            "out, or pass Relevance.from_labels(y, unlabelled=numpy.nan)."
         )
     if labels.dtype == object:
         # Objects that are all numbers become numbers, anything else becomes text.
-        return np.array(labels.tolist())
+        labels = np.array(labels.tolist())
+    _check_discrete(labels, name)
+    _check_minus_one(labels, name)
     return labels
+
+
+def check_one_label(y: Any, name: str) -> None:
+    """Raise if ``y`` has several columns."""
+    shape = np.asarray(y).shape
+    if len(shape) > 1 and shape[1:] != (1,):
+        raise ValueError(
+            f"{name} must have one label for each row: got shape {shape}. Of one-hot columns pass "
+            f"{name}.argmax(axis=1); if rows have several labels, pass Relevance.from_lists."
+        )
+
+
+def _one_column(y: Any, name: str) -> np.ndarray:
+    """Labels as a non-empty 1-d array."""
+    check_one_label(y, name)
+    labels = np.asarray(y)
+    if labels.ndim == 0 or labels.size == 0:
+        raise ValueError(
+            f"{name} must be a non-empty 1-d array of labels: got shape {labels.shape}."
+        )
+    return labels.reshape(len(labels))
+
+
+def _check_discrete(labels: np.ndarray, name: str) -> None:
+    """Raise if labels are measurements, such as the target of a regression."""
+    if labels.dtype.kind == "c":
+        raise ValueError(f"{name} must hold class labels: got complex numbers.")
+    if labels.dtype.kind != "f":
+        return
+    continuous = (labels != np.round(labels)) | np.isinf(labels)
+    if continuous.any():
+        raise ValueError(
+            f"{name} must hold class labels, not continuous values: got {labels[continuous][0]}. "
+            "Pass class labels or a Relevance, or bin the values, for example by numpy.digitize; "
+            "grades of candidate lists need qid."
+        )
+
+
+def _check_minus_one(labels: np.ndarray, name: str) -> None:
+    """Raise if -1 may be a class or mean that there is no label: it is a class beside 1 alone."""
+    if labels.dtype.kind not in "ifUS":
+        return
+    minus_one, one = -1, (1,)
+    if labels.dtype.kind in "US":
+        labels = labels.astype(str)
+        minus_one, one = "-1", ("1", "+1")
+    marked = labels == minus_one
+    if not marked.any():
+        return
+    others = np.unique(labels[~marked])
+    if not np.isin(others, one).all():
+        raise ValueError(
+            f"{name} must not leave open whether -1 is a class or marks rows without a label: got "
+            f"-1 beside {_some(others)}. Pass Relevance.from_labels(y, unlabelled="
+            f"{minus_one!r}) if these rows have no label, and give the class another name if it "
+            "is one."
+        )
+
+
+def _some(values: np.ndarray, n: int = 3) -> str:
+    """The first values of an array, for an error message."""
+    shown = ", ".join(str(value) for value in values[:n])
+    if values.size > n:
+        shown += ", ..."
+    return shown
 
 
 def _missing(labels: np.ndarray) -> np.ndarray:
@@ -87,7 +202,7 @@ def _missing(labels: np.ndarray) -> np.ndarray:
     if labels.dtype.kind in "mM":
         return np.isnat(labels)
     if labels.dtype != object:
-        return np.zeros(1, dtype=bool)
+        return np.zeros(labels.size, dtype=bool)
 
     def missing(label: Any) -> bool:
         try:
