@@ -762,12 +762,12 @@ def test_missing_query_labels_are_refused():
         (
             ([[0]],),
             {"n_items": 2, "weights": [-1]},
-            "weights must be finite and not negative.",
+            "weights must be finite and not negative: got -1.0.",
         ),
         (
             ([[0]],),
             {"n_items": 2, "weights": [NAN]},
-            "weights must be finite and not negative.",
+            "weights must be finite and not negative: got nan.",
         ),
         (([[0]],), {"n_items": 2, "weights": [0]}, "weights must not all be 0."),
         (
@@ -823,6 +823,90 @@ def test_query_rows_must_be_rows(query_rows):
 def test_bad_groups(grades, qid, message):
     with pytest.raises(ValueError, match=whole(message)):
         Relevance.from_groups(grades, qid)
+
+
+DIRECT = {
+    "n_items": 3,
+    "rows": [0, 1, 0],
+    "indptr": [0, 2, 3],
+    "items": [0, 2, 1],
+    "grades": [1.0, 0.0, 1.0],
+    "query_items": [-1, 0, 2],
+    "background": "unjudged",
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"items": [0, 3, 1]},
+            "items must be numbers from 0 to 2: got 0 to 3. Number rows from 0.",
+        ),
+        (
+            {"items": [-9, 2, 1]},
+            "items must be numbers from 0 to 2: got -9 to 2. Number rows from 0.",
+        ),
+        (
+            {"items": [0.5, 2, 1]},
+            "items must be a 1-d array of whole numbers: got float64 of shape (3,).",
+        ),
+        *[
+            (
+                {"items": items},
+                "items must ascend in each row, none twice: sort them, or build the relevance with "
+                "Relevance.from_lists.",
+            )
+            for items in ([2, 0, 1], [2, 2, 1])
+        ],
+        (
+            {"rows": [0, 2, 0]},
+            "rows must be numbers from 0 to 1: got 0 to 2. Number rows from 0.",
+        ),
+        *[
+            (
+                {"indptr": indptr},
+                f"indptr must rise from 0 to the number of items, 3: got {indptr}.",
+            )
+            for indptr in ([0, 4, 3], [0, 2, 9], [1, 2, 3], [])
+        ],
+        (
+            {"grades": [1.0]},
+            "grades must have one entry for each of 3 items: got shape (1,).",
+        ),
+        (
+            {"grades": [1.0, math.inf, 0.0]},
+            "grades must be finite, or NaN for unjudged: got infinity.",
+        ),
+        (
+            {"query_items": [0]},
+            "query_items must have one entry for each of 3 queries: got 1. Use -1 for queries that "
+            "are not rows of X.",
+        ),
+        (
+            {"query_items": [0, 1, 3]},
+            "query_items must be numbers from -1 to 2: got 0 to 3. Number rows from 0.",
+        ),
+        (
+            {"background": "none"},
+            "background must be one of irrelevant, unjudged, absent: got 'none'.",
+        ),
+        ({"n_items": 2.5}, "n_items must be the number of rows of X: got 2.5."),
+        (
+            {"weights": [1.0, 2.0]},
+            "weights must have one entry for each of 3 queries: got shape (2,).",
+        ),
+        (
+            {"background": "absent", "items": [0, 2, 2]},
+            "items must be in one candidate list each, as every row of X is a candidate of one "
+            "query: got item 2 in 2. Repeat its row of X.",
+        ),
+    ],
+)
+def test_what_is_built_directly_is_checked(changes, message):
+    assert Relevance(**DIRECT).n_relevant.tolist() == [1, 1, 1]
+    with pytest.raises(ValueError, match=whole(message)):
+        Relevance(**{**DIRECT, **changes})
 
 
 # ---------------------------------------------------------------------- frozen

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, Literal, Self
+from numbers import Integral
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 
@@ -14,7 +15,10 @@ from .rows import (
     Names,
     Rows,
     check_ids,
+    check_one_list,
+    check_query_items,
     check_query_rows,
+    check_rows,
     check_weights,
     gather_rows,
     indptr_of,
@@ -28,6 +32,7 @@ from .rows import (
 
 Unjudged = Literal["irrelevant", "ignore"]
 Background = Literal["irrelevant", "unjudged", "absent"]
+BACKGROUNDS = get_args(Background)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,14 +103,25 @@ class Relevance:
                 f"min_relevant_grade must be a grade above 0: got {self.min_relevant_grade!r}. "
                 "Grade 0 means judged irrelevant."
             )
+        if self.background not in BACKGROUNDS:
+            raise ValueError(
+                f"background must be one of {', '.join(BACKGROUNDS)}: got {self.background!r}."
+            )
+        if not isinstance(self.n_items, Integral) or self.n_items < 0:
+            raise ValueError(
+                f"n_items must be the number of rows of X: got {self.n_items!r}."
+            )
+        rows = check_rows(self.rows, self.indptr, self.items, self.grades, self.n_items)
+        n_queries = rows.rows.size
+        if self.background == "absent":
+            check_one_list(rows.items)
         checked = {
-            "weights": check_weights(self.weights, self.n_queries),
-            "query_ids": check_ids(self.query_ids, self.n_queries, "query_ids"),
+            **rows._asdict(),
+            "query_items": check_query_items(self.query_items, n_queries, self.n_items),
+            "weights": check_weights(self.weights, n_queries),
+            "query_ids": check_ids(self.query_ids, n_queries, "query_ids"),
             "item_ids": check_ids(self.item_ids, self.n_items, "item_ids"),
-            "grades": np.array(self.grades, dtype=np.float64),
         }
-        for name in ("rows", "indptr", "items", "query_items"):
-            checked[name] = np.array(getattr(self, name), dtype=np.int64)
         self._set(checked)
 
     def _set(self, values: Mapping[str, Any]) -> None:

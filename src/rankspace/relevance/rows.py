@@ -372,6 +372,95 @@ def check_ids(ids: Any, size: int, name: str) -> np.ndarray | None:
     return names
 
 
+def whole_numbers(values: Any, name: str) -> np.ndarray:
+    """A 1-d array of integers."""
+    numbers = np.asarray(values)
+    if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
+        raise ValueError(
+            f"{name} must be a 1-d array of whole numbers: got {numbers.dtype} of shape "
+            f"{numbers.shape}."
+        )
+    return numbers.astype(np.int64, copy=False)
+
+
+def check_range(numbers: np.ndarray, name: str, lowest: int, n: int) -> None:
+    """Raise unless numbers lie from ``lowest`` to ``n - 1``."""
+    if numbers.size and not lowest <= numbers.min() <= numbers.max() < n:
+        raise ValueError(
+            f"{name} must be numbers from {lowest} to {n - 1}: got {numbers.min()} to "
+            f"{numbers.max()}. Number rows from 0."
+        )
+
+
+def check_offsets(indptr: np.ndarray, n_entries: int) -> None:
+    """Raise unless offsets of compressed rows rise from 0 to the number of entries."""
+    ends = indptr[[0, -1]].tolist() if indptr.size else []
+    if ends != [0, n_entries] or (np.diff(indptr) < 0).any():
+        shown = indptr.tolist() if indptr.size < 10 else indptr
+        raise ValueError(
+            f"indptr must rise from 0 to the number of items, {n_entries}: got {shown}."
+        )
+
+
+def falls_within_rows(values: np.ndarray, indptr: np.ndarray) -> np.ndarray:
+    """Mask of the entries whose successor in the same row is smaller."""
+    falls = values[1:] < values[:-1]
+    # A new row may start lower than the last one ended.
+    starts = indptr[(indptr > 0) & (indptr < values.size)]
+    falls[starts - 1] = False
+    return falls
+
+
+def check_rows(rows: Any, indptr: Any, items: Any, grades: Any, n_items: int) -> Rows:
+    """Compressed rows of judgments, copied and checked, so that kernels can trust them."""
+    checked = Rows(
+        whole_numbers(np.array(rows), "rows"),
+        whole_numbers(np.array(indptr), "indptr"),
+        whole_numbers(np.array(items), "items"),
+        np.array(grades, dtype=np.float64),
+    )
+    check_offsets(checked.indptr, checked.items.size)
+    check_range(checked.rows, "rows", 0, checked.indptr.size - 1)
+    check_range(checked.items, "items", 0, n_items)
+    # Equal neighbours fall too, once places are taken off.
+    places = np.arange(checked.items.size)
+    if falls_within_rows(checked.items - places, checked.indptr).any():
+        raise ValueError(
+            "items must ascend in each row, none twice: sort them, or build the relevance with "
+            "Relevance.from_lists."
+        )
+    if checked.grades.shape != checked.items.shape:
+        raise ValueError(
+            f"grades must have one entry for each of {checked.items.size} items: got shape "
+            f"{checked.grades.shape}."
+        )
+    if np.isinf(checked.grades).any():
+        raise ValueError("grades must be finite, or NaN for unjudged: got infinity.")
+    return checked
+
+
+def check_one_list(items: np.ndarray) -> None:
+    """Raise if a row of ``X`` is a candidate of two queries."""
+    counts = np.bincount(items)
+    if (counts > 1).any():
+        raise ValueError(
+            "items must be in one candidate list each, as every row of X is a candidate of one "
+            f"query: got item {np.argmax(counts > 1)} in {counts.max()}. Repeat its row of X."
+        )
+
+
+def check_query_items(query_items: Any, n_queries: int, n_items: int) -> np.ndarray:
+    """The row of ``X`` that each query is, or -1; copied."""
+    numbers = whole_numbers(np.array(query_items), "query_items")
+    if numbers.size != n_queries:
+        raise ValueError(
+            f"query_items must have one entry for each of {n_queries} queries: got {numbers.size}. "
+            "Use -1 for queries that are not rows of X."
+        )
+    check_range(numbers, "query_items", -1, n_items)
+    return numbers
+
+
 def check_weights(weights: Any, n_queries: int) -> np.ndarray:
     """Query weights as an array, 1 each by default."""
     if weights is None:
@@ -382,8 +471,11 @@ def check_weights(weights: Any, n_queries: int) -> np.ndarray:
             f"weights must have one entry for each of {n_queries} queries: got shape "
             f"{weights.shape}."
         )
-    if not np.isfinite(weights).all() or (weights < 0).any():
-        raise ValueError("weights must be finite and not negative.")
+    bad = ~(np.isfinite(weights) & (weights >= 0))
+    if bad.any():
+        raise ValueError(
+            f"weights must be finite and not negative: got {weights[bad][0]}."
+        )
     return weights
 
 
