@@ -27,6 +27,9 @@ import rankspace
 from rankspace import (
     FRML,
     LGMML,
+    LORETA,
+    MLR,
+    PARCA,
     BaseRanker,
     BilinearMetric,
     Euclidean,
@@ -178,6 +181,13 @@ def test_what_a_similarity_lacks_is_absent(name, iris):
     assert not hasattr(model, name)
     assert not hasattr(model, "components_")
     assert hasattr(Euclidean(), name)
+
+
+@pytest.mark.parametrize("model", [FRML(5), LORETA(5), MLR(n_components=5), PARCA(5)])
+def test_no_more_components_than_features(model, iris):
+    message = "n_components must be at most the number of features, 4: got 5"
+    with pytest.raises(ValueError, match=message):
+        model.fit(*iris)
 
 
 @pytest.mark.parametrize("name", rankspace.learners.__all__)
@@ -397,6 +407,14 @@ BAD = {
     "empty": (np.empty((0, 2)), [], "0 sample"),
     "wrong length": ([[0.0], [1.0]], [0, 1, 1], "inconsistent numbers of samples"),
     "one class": ([[0.0], [1.0]], [0, 0], "Class labels need more than one class"),
+    "continuous": ([[0.0], [1.0]], [0.5, 1.5], "not continuous values: got 0.5"),
+    "one-hot": ([[0.0], [1.0]], np.eye(2), r"pass y\.argmax\(axis=1\)"),
+    "-1 beside others": (
+        [[0.0], [1.0], [2.0]],
+        [-1, 0, 1],
+        r"from_labels\(y, unlabelled=-1\)",
+    ),
+    "every row a class": ([[0.0], [1.0]], [0, 1], "and two rows of one of them"),
     "no labels": ([[0.0], [1.0]], None, "the target y is None"),
     "relevance of another size": (
         [[0.0], [1.0]],

@@ -182,6 +182,7 @@ def test_itml_learns(wine):
     ("model", "message"),
     [
         (OASIS(C=0), "C == 0, must be > 0"),
+        (LORETA(14), "at most the number of features, 13: got 14"),
         (LORETA(0), "n_components == 0, must be >= 1"),
         (LORETA(step=-1), "step == -1, must be > 0"),
         (ITML(gamma=0), "gamma == 0, must be > 0"),

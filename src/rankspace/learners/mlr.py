@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, check_scalar
 from threadpoolctl import threadpool_limits
 
-from .._engine.checks import check_choice
+from .._engine.checks import check_choice, check_components
 from .._engine.files import PathLike
 from ..evaluation.measures import parse_measure
 from ..metrics.embedding import LinearMetric
@@ -157,6 +157,7 @@ class MLR(LinearRanker):
         self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
     ) -> LinearMetric:
         self._check_params()
+        check_components(self.n_components, X.shape[1])
         self._warn_of_grades(relevance)
         data = Scaled(*scaled_rows(X, relevance, queries))
         all_queries = np.arange(relevance.n_queries)
@@ -186,7 +187,7 @@ class MLR(LinearRanker):
         check_scalar(self.C, "C", Real, min_val=0, include_boundaries="neither")
         check_scalar(self.tol, "tol", Real, min_val=0, include_boundaries="neither")
         check_scalar(self.max_iter, "max_iter", Integral, min_val=1)
-        for name in ("batch_size", "n_components", "max_memory"):
+        for name in ("batch_size", "max_memory"):
             if getattr(self, name) is not None:
                 check_scalar(getattr(self, name), name, Integral, min_val=1)
         check_oracle(self.measure)

@@ -41,7 +41,7 @@ def rows_from_labels(
     classes, codes = np.unique(labels, return_inverse=True)
     items = np.flatnonzero(labelled)
     rows = codes
-    indptr, judged, grades = _rows_of_classes(codes, items, labelled.all())
+    indptr, judged, grades = _rows_of_classes(codes, items, bool(labelled.all()))
     if query_labels is not None:
         wanted, known = labels_and_mask(query_labels, "query_labels", unlabelled)
         check_same_kind(classes, wanted, "y and query_labels")
@@ -170,10 +170,12 @@ def _check_minus_one(labels: np.ndarray, name: str) -> None:
     """Raise if -1 may be a class or mean that there is no label: it is a class beside 1 alone."""
     if labels.dtype.kind not in "ifUS":
         return
-    minus_one, one = -1, (1,)
+    minus_one: Any = -1
+    one: tuple[Any, ...] = (1,)
     if labels.dtype.kind in "US":
         labels = labels.astype(str)
-        minus_one, one = "-1", ("1", "+1")
+        minus_one = "-1"
+        one = ("1", "+1")
     marked = labels == minus_one
     if not marked.any():
         return

@@ -57,15 +57,17 @@ class Ranking:
     item_ids: Any = None
 
     def __post_init__(self) -> None:
-        checked = {
-            "indptr": whole_numbers(self.indptr, "indptr"),
-            "items": whole_numbers(self.items, "items"),
-            "distances": np.asarray(self.distances, dtype=float),
-        }
-        indptr, items, distances = checked.values()
+        indptr = whole_numbers(self.indptr, "indptr")
+        items = whole_numbers(self.items, "items")
+        distances = np.asarray(self.distances, dtype=float)
         check_offsets(indptr, items.size)
-        checked["query_ids"] = check_ids(self.query_ids, indptr.size - 1, "query_ids")
-        checked["item_ids"] = check_ids(self.item_ids, self.n_items, "item_ids")
+        checked = {
+            "indptr": indptr,
+            "items": items,
+            "distances": distances,
+            "query_ids": check_ids(self.query_ids, indptr.size - 1, "query_ids"),
+            "item_ids": check_ids(self.item_ids, self.n_items, "item_ids"),
+        }
         if items.shape != distances.shape:
             raise ValueError(
                 f"items and distances must be 1-d and equally long: got shapes {items.shape} and "
