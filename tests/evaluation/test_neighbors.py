@@ -80,3 +80,10 @@ def test_singletons_are_left_out_of_measures_but_not_of_errors():
     report = leave_one_out(np.arange(5.0)[:, None], [0, 0, 1, 1, 2], ks=(1,))
     assert np.isnan(report.values["map"]).tolist() == [False] * 4 + [True]
     assert report.values["knn-error@1"][4] == 1
+
+
+def test_a_neighbour_votes_once():
+    ranking = Ranking.from_pairs([(np.array([1, 1, 0]), np.arange(3.0))], 2)
+    message = "a list must not name an item twice: that of query '0' does"
+    with pytest.raises(ValueError, match=message):
+        knn_error(ranking, [0, 1], 2, query_labels=[1])

@@ -222,11 +222,6 @@ def raw(indptr, items, distances, n_items=3):
             "items must be a 1-d array of whole numbers: got float64 of shape (1,).",
         ),
         (
-            lambda: raw([0, 1, 4], [2, 2, 0, 2], [0.0] * 4),
-            "items must not repeat in a list: got item 2 twice in list 1. Leave out all but the "
-            "nearest.",
-        ),
-        (
             lambda: raw([0, 2], [0, 1], [0.0]),
             "items and distances must be 1-d and equally long: got shapes (2,) and (1,).",
         ),

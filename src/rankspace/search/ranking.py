@@ -80,7 +80,6 @@ class Ranking:
             raise ValueError(
                 "distances must not decrease within a list: sort them first."
             )
-        _check_distinct(indptr, items, self.n_items)
         for name, value in checked.items():
             object.__setattr__(self, name, value)
 
@@ -262,19 +261,6 @@ class Ranking:
 
     def __repr__(self) -> str:
         return f"Ranking({self.n_queries} queries, {self.items.size} entries, {self.n_items} items)"
-
-
-def _check_distinct(indptr: np.ndarray, items: np.ndarray, n_items: int) -> None:
-    """Raise if a list names an item twice, which every measure would count twice."""
-    from .._engine.kernels.topk import first_repeat
-
-    at = first_repeat(indptr, items, n_items)
-    if at >= 0:
-        query = np.searchsorted(indptr, at, side="right") - 1
-        raise ValueError(
-            f"items must not repeat in a list: got item {items[at]} twice in list {query}. Leave "
-            "out all but the nearest."
-        )
 
 
 def _same_ids(a: Ranking, b: Ranking) -> bool:

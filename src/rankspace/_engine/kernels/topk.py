@@ -96,23 +96,3 @@ def settle_ties(queries, corpus, order, keys, tolerance, inner, touched):
                 key[j] = exact_distance(queries[q], corpus[order[q, j]], inner)
                 touched[q] = True
             near_last = near_next
-
-
-@njit(cache=True, nogil=True)
-def first_repeat(indptr, items, n_items):
-    """Where a list first names an item that it has named before, or -1.
-
-    indptr: (n_lists + 1,) offsets of the lists; items: int64 numbers below n_items.
-    """
-    # One bit an item: what the present list has named.
-    seen = np.zeros(n_items // 64 + 1, dtype=np.uint64)
-    one = np.uint64(1)
-    for q in range(indptr.size - 1):
-        for j in range(indptr[q], indptr[q + 1]):
-            bit = one << np.uint64(items[j] % 64)
-            if seen[items[j] // 64] & bit:
-                return j
-            seen[items[j] // 64] |= bit
-        for j in range(indptr[q], indptr[q + 1]):
-            seen[items[j] // 64] = 0
-    return -1
