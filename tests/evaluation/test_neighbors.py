@@ -7,7 +7,15 @@ import pytest
 from sklearn.model_selection import LeaveOneOut, cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
 
-from rankspace import Euclidean, Index, LinearMetric, class_shares, leave_one_out
+from rankspace import (
+    Euclidean,
+    Index,
+    LinearMetric,
+    Ranking,
+    class_shares,
+    knn_error,
+    leave_one_out,
+)
 
 
 @pytest.fixture(scope="module")
