@@ -126,6 +126,9 @@ def test_candidates_of_an_index_are_reranked(rng):
     assert [len(items) for items, _ in by_lists] == [2, 0, 1, 3]
     with pytest.raises(ValueError, match="a list for each of 4 queries: got 1"):
         metric.rerank(Q, X, [[0]])
+    for bad in ([-1], [50], [0.5]):
+        with pytest.raises(ValueError, match="must"):
+            metric.rerank(Q, X, [bad, [], [7], [2]])
     with pytest.raises(
         ValueError, match="LocalMetric does not: use its own rank, or rerank"
     ):

@@ -17,7 +17,7 @@ from sklearn.model_selection import GroupKFold, KFold, train_test_split
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import indexable
 
-from rankspace import Relevance
+from rankspace import Euclidean, Relevance
 from rankspace.relevance.splits import hold_out
 from reference.rankings import dense, whole
 
@@ -162,7 +162,7 @@ def test_candidates_of_groups(rows, unjudged):
     "labels",
     [
         [0, 1, 0, 2],
-        [0.5, 1.5, 0.5, 2.0],
+        [3.0, 1.0, 3.0, 2.0],
         [True, False, True, False],
         ["cat", "dog", "cat", "a"],
         np.array(["cat", "dog", "cat", 3], dtype=object),
@@ -189,6 +189,100 @@ def test_labels_make_items_of_one_class_relevant(labels):
     expected = np.array([[float(a == b) for b in plain] for a in plain])
     np.testing.assert_equal(dense(relevance), without_own(expected))
     assert relevance.queries_are_rows
+
+
+@pytest.mark.parametrize(
+    "labels", [[-1, 1, -1], [-1.0, 1.0], ["-1", "+1"], [-1, -1], [True, False]]
+)
+def test_minus_one_is_a_class_beside_one(labels):
+    assert Relevance.from_labels(labels).n_queries == len(labels)
+
+
+UNLABELLED = [
+    ([0, -1, 1, 0, -1, 1, 2], -1),
+    ([0.0, NAN, 1.0, 0.0, NAN, 1.0, 2.0], NAN),
+    (["a", None, "b", "a", None, "b", "c"], NAN),
+    (["a", "?", "b", "a", "?", "b", "c"], "?"),
+    (pd.array([0, None, 1, 0, None, 1, 2], dtype="Int64"), NAN),
+    (np.array([0, -1, 1, 0, -1, 1, 2], dtype=object), -1),
+]
+
+
+@pytest.mark.parametrize(("y", "marker"), UNLABELLED)
+@pytest.mark.parametrize("unjudged", ["irrelevant", "ignore"])
+def test_rows_without_a_label_are_unjudged_and_no_queries(y, marker, unjudged):
+    relevance = Relevance.from_labels(y, unlabelled=marker, unjudged=unjudged)
+    classes = np.array([0, NAN, 1, 0, NAN, 1, 2])
+    queries = [0, 2, 3, 5, 6]
+    expected = (classes[queries, None] == classes).astype(float)
+    expected[:, [1, 4]] = NAN
+    expected[range(5), queries] = OUT
+    np.testing.assert_array_equal(dense(relevance), expected)
+    assert relevance.query_items.tolist() == queries
+    assert relevance.n_relevant.tolist() == [1, 1, 1, 1, 0]
+    n_others = 4 if unjudged == "ignore" else 6
+    assert (relevance.n_irrelevant + relevance.n_relevant).tolist() == [n_others] * 5
+    assert_consistent(relevance)
+    folds = relevance[[0, 1, 2, 3]]
+    assert (folds.n_queries, folds.n_items) == (3, 4)
+
+
+def test_without_unlabelled_rows_the_parameter_changes_nothing():
+    assert_same(
+        Relevance.from_labels([0, 1, 0], unlabelled=-1),
+        Relevance.from_labels([0, 1, 0]),
+    )
+
+
+def test_separate_queries_without_a_label_have_nothing_relevant():
+    relevance = Relevance.from_labels(
+        [0, -1, 1, 0], query_labels=[-1, 0, 7], unlabelled=-1
+    )
+    assert [relevance.relevant(query).tolist() for query in range(3)] == [
+        [],
+        [0, 3],
+        [],
+    ]
+    assert not relevance.queries_are_rows
+
+
+def test_a_model_learns_beside_rows_without_a_label(wine):
+    X, y = wine
+    partly = np.where(np.arange(y.size) % 3, y, -1)
+    relevance = Relevance.from_labels(partly, unlabelled=-1, unjudged="ignore")
+    labelled = partly >= 0
+    model = Euclidean().fit(X, relevance)
+    # Where rows without a label leave the lists it is as if they did not exist.
+    expected = Euclidean().fit(X[labelled], y[labelled]).score(X[labelled], y[labelled])
+    assert model.score(X, relevance) == pytest.approx(expected)
+    with pytest.raises(ValueError, match=r"from_labels\(y, unlabelled=-1\)"):
+        model.fit(X, partly)
+
+
+@pytest.mark.parametrize(
+    ("y", "marker", "message"),
+    [
+        (
+            [-1, -1],
+            -1,
+            "y must have a row with a label: got 2 rows, all of them unlabelled=-1.",
+        ),
+        (
+            [0, 1],
+            "-1",
+            "y and unlabelled must both be text or both be numbers: got int64 and <U2.",
+        ),
+        (
+            [-1, 0, NAN],
+            -1,
+            "y must not hold missing labels: got nan at row 2. Leave such rows out, or pass "
+            "Relevance.from_labels(y, unlabelled=numpy.nan).",
+        ),
+    ],
+)
+def test_bad_unlabelled(y, marker, message):
+    with pytest.raises(ValueError, match=whole(message)):
+        Relevance.from_labels(y, unlabelled=marker)
 
 
 def test_labels_judge_every_pair_under_either_rule():
@@ -528,18 +622,49 @@ def test_qrels_may_repeat_themselves(tmp_path):
     ("labels", "message"),
     [
         ([], "y must be a non-empty 1-d array of labels: got shape (0,)."),
-        (np.eye(2), "y must be a non-empty 1-d array of labels: got shape (2, 2)."),
+        (
+            np.eye(2),
+            "y must have one label for each row: got shape (2, 2). Of one-hot columns pass "
+            "y.argmax(axis=1); if rows have several labels, pass Relevance.from_lists.",
+        ),
         (3, "y must be a non-empty 1-d array of labels: got shape ()."),
-        (
-            [0.0, NAN],
-            "y must not hold missing labels: got nan at row 1. Leave such rows out, or name the "
-            "judged ones with Relevance.from_lists.",
-        ),
-        (
-            ["a", "b", None],
-            "y must not hold missing labels: got None at row 2. Leave such rows out, or name the "
-            "judged ones with Relevance.from_lists.",
-        ),
+        *[
+            (
+                [*labels, missing],
+                f"y must not hold missing labels: got {missing} at row 2. Leave such rows out, or "
+                "pass Relevance.from_labels(y, unlabelled=numpy.nan).",
+            )
+            for labels, missing in (([0.0, 1.0], NAN), (["a", "b"], None))
+        ],
+        *[
+            (
+                labels,
+                "y must hold class labels, not continuous values: got "
+                f"{labels[1]}. Pass class labels or a Relevance, or bin the values, for "
+                "example by numpy.digitize; grades of candidate lists need qid.",
+            )
+            for labels in (
+                [1.0, 0.5],
+                [2.0, math.inf],
+                np.array([1, 0.5], dtype=object),
+            )
+        ],
+        ([1j, 2], "y must hold class labels: got complex numbers."),
+        *[
+            (
+                labels,
+                "y must not leave open whether -1 is a class or marks rows without a label: got "
+                f"-1 beside {others}. Pass Relevance.from_labels(y, unlabelled={marker!r}) if "
+                "these rows have no label, and give the class another name if it is one.",
+            )
+            for labels, others, marker in (
+                ([0, 1, -1], "0, 1", -1),
+                ([0, -1], "0", -1),
+                ([4.0, 3.0, 2.0, 1.0, -1.0], "1.0, 2.0, 3.0, ...", -1),
+                (["0", "-1", "1"], "0, 1", "-1"),
+                ([b"a", b"-1"], "a", "-1"),
+            )
+        ],
     ],
 )
 def test_bad_labels(labels, message):
@@ -637,12 +762,12 @@ def test_missing_query_labels_are_refused():
         (
             ([[0]],),
             {"n_items": 2, "weights": [-1]},
-            "weights must be finite and not negative.",
+            "weights must be finite and not negative: got -1.0.",
         ),
         (
             ([[0]],),
             {"n_items": 2, "weights": [NAN]},
-            "weights must be finite and not negative.",
+            "weights must be finite and not negative: got nan.",
         ),
         (([[0]],), {"n_items": 2, "weights": [0]}, "weights must not all be 0."),
         (
@@ -698,6 +823,90 @@ def test_query_rows_must_be_rows(query_rows):
 def test_bad_groups(grades, qid, message):
     with pytest.raises(ValueError, match=whole(message)):
         Relevance.from_groups(grades, qid)
+
+
+DIRECT = {
+    "n_items": 3,
+    "rows": [0, 1, 0],
+    "indptr": [0, 2, 3],
+    "items": [0, 2, 1],
+    "grades": [1.0, 0.0, 1.0],
+    "query_items": [-1, 0, 2],
+    "background": "unjudged",
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"items": [0, 3, 1]},
+            "items must be numbers from 0 to 2: got 0 to 3. Number rows from 0.",
+        ),
+        (
+            {"items": [-9, 2, 1]},
+            "items must be numbers from 0 to 2: got -9 to 2. Number rows from 0.",
+        ),
+        (
+            {"items": [0.5, 2, 1]},
+            "items must be a 1-d array of whole numbers: got float64 of shape (3,).",
+        ),
+        *[
+            (
+                {"items": items},
+                "items must ascend in each row, none twice: sort them, or build the relevance with "
+                "Relevance.from_lists.",
+            )
+            for items in ([2, 0, 1], [2, 2, 1])
+        ],
+        (
+            {"rows": [0, 2, 0]},
+            "rows must be numbers from 0 to 1: got 0 to 2. Number rows from 0.",
+        ),
+        *[
+            (
+                {"indptr": indptr},
+                f"indptr must rise from 0 to the number of items, 3: got {indptr}.",
+            )
+            for indptr in ([0, 4, 3], [0, 2, 9], [1, 2, 3], [])
+        ],
+        (
+            {"grades": [1.0]},
+            "grades must have one entry for each of 3 items: got shape (1,).",
+        ),
+        (
+            {"grades": [1.0, math.inf, 0.0]},
+            "grades must be finite, or NaN for unjudged: got infinity.",
+        ),
+        (
+            {"query_items": [0]},
+            "query_items must have one entry for each of 3 queries: got 1. Use -1 for queries that "
+            "are not rows of X.",
+        ),
+        (
+            {"query_items": [0, 1, 3]},
+            "query_items must be numbers from -1 to 2: got 0 to 3. Number rows from 0.",
+        ),
+        (
+            {"background": "none"},
+            "background must be one of irrelevant, unjudged, absent: got 'none'.",
+        ),
+        ({"n_items": 2.5}, "n_items must be the number of rows of X: got 2.5."),
+        (
+            {"weights": [1.0, 2.0]},
+            "weights must have one entry for each of 3 queries: got shape (2,).",
+        ),
+        (
+            {"background": "absent", "items": [0, 2, 2]},
+            "items must be in one candidate list each, as every row of X is a candidate of one "
+            "query: got item 2 in 2. Repeat its row of X.",
+        ),
+    ],
+)
+def test_what_is_built_directly_is_checked(changes, message):
+    assert Relevance(**DIRECT).n_relevant.tolist() == [1, 1, 1]
+    with pytest.raises(ValueError, match=whole(message)):
+        Relevance(**{**DIRECT, **changes})
 
 
 # ---------------------------------------------------------------------- frozen

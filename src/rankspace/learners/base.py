@@ -11,7 +11,6 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._engine.parallel.threads import single_threaded_blas
@@ -19,16 +18,14 @@ from .._engine.vectors import as_rows
 from ..evaluation.measures import Report, evaluate
 from ..metrics.local import Metric
 from ..relevance.relevance import Relevance, list_of_row, query_weights
+from ..relevance.rows import check_one_label
 from ..search.index import Index
 from ..search.ranking import Ranking
+from .pipelines import advice, check_same_steps
 
 logger = logging.getLogger("rankspace")
 
 FLOATS = (np.float64, np.float32)
-
-
-def _takes_lists(estimator: BaseRanker) -> bool:
-    return estimator._accepts_lists
 
 
 class BaseRanker(BaseEstimator):
@@ -39,10 +36,11 @@ class BaseRanker(BaseEstimator):
     `LinearMetric`, derive from `LinearRanker` instead, which is also a transformer.
 
     A subclass that learns from candidate lists sets ``_accepts_lists = True`` and implements
-    ``_score_rows(X)``, where larger is better. ``_accepts_sparse = "csr"`` allows sparse ``X``, and
-    ``_accepts_nan = True`` allows missing values. Matrix products of a fit run on one thread each,
-    so that the number of BLAS threads does not change it, unless ``_takes_blas_threads = True``.
-    Each subclass documents the cost of fitting; for the cost of ranking see `Index`.
+    ``predict(X)``, a score of each row, where larger is better. ``_accepts_sparse = "csr"`` allows
+    sparse ``X``, and ``_accepts_nan = True`` allows missing values. Matrix products of a fit run on
+    one thread each, so that the number of BLAS threads does not change it, unless
+    ``_takes_blas_threads = True``. Each subclass documents the cost of fitting; for the cost of
+    ranking see `Index`.
 
     Examples
     --------
@@ -64,8 +62,12 @@ class BaseRanker(BaseEstimator):
     _takes_blas_threads = False
 
     # Metadata routing: a search or a pipeline passes these on without being configured.
-    __metadata_request__fit: ClassVar = {"qid": True}
-    __metadata_request__score: ClassVar = {"qid": True, "sample_weight": True}
+    __metadata_request__fit: ClassVar = {"qid": True, "queries": True}
+    __metadata_request__score: ClassVar = {
+        "qid": True,
+        "queries": True,
+        "sample_weight": True,
+    }
 
     metric_: Any
 
@@ -130,6 +132,7 @@ class BaseRanker(BaseEstimator):
         X = as_rows(X)
         if isinstance(y, Relevance):
             return validate_data(self, X, reset=reset, **self._accepted)
+        check_one_label(y, "y")
         X, _ = validate_data(self, X, y, reset=reset, y_numeric=False, **self._accepted)
         return X
 
@@ -165,10 +168,12 @@ class BaseRanker(BaseEstimator):
         if queries is None:
             if not relevance.has_candidate_lists and not relevance.queries_are_rows:
                 raise ValueError(
-                    f"relevance has {relevance.n_queries} queries that are not rows of X. Pass "
-                    "their vectors as queries=...."
+                    f"relevance has {relevance.n_queries} queries that are not rows of X. "
+                    f"{advice(self)}"
                 )
             return None
+        check_same_steps(self)
+        self._check_feature_names(queries)
         queries = check_array(as_rows(queries), input_name="queries", **self._accepted)
         expected = (relevance.n_queries, self.n_features_in_)
         if queries.shape != expected:
@@ -177,6 +182,10 @@ class BaseRanker(BaseEstimator):
                 f"feature of X, so shape {expected}: got {queries.shape}."
             )
         return queries
+
+    def _check_feature_names(self, rows: Any) -> None:
+        """Raise if the columns of a dataframe are not those of ``X`` in fit, in their order."""
+        validate_data(self, rows, reset=False, skip_check_array=True, ensure_2d=False)
 
     # ------------------------------------------------------------------ use
 
@@ -197,6 +206,8 @@ class BaseRanker(BaseEstimator):
         Ranking
         """
         check_is_fitted(self)
+        self._check_feature_names(Q)
+        self._check_feature_names(X)
         index, Q = self._searchable(X, Q)
         return index.rank(Q, k)
 
@@ -206,27 +217,9 @@ class BaseRanker(BaseEstimator):
             return Index(self.metric_.embed_items(X)), self.metric_.embed_queries(Q)
         return Index(X, self.metric_), Q
 
-    @available_if(_takes_lists)
-    def predict(self, X: Any) -> np.ndarray:
-        """Predict scores of candidates; within a query, a larger score is better.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, n_features)
-            Candidates.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
-        check_is_fitted(self)
-        return self._score_rows(validate_data(self, X, reset=False, dtype=FLOATS))
-
-    def _score_rows(self, X: np.ndarray) -> np.ndarray:
-        raise NotImplementedError
-
     def _score_lists(self, X: np.ndarray, lists: np.ndarray) -> np.ndarray:
-        return self._score_rows(X)
+        """Scores of candidates, given the query of each: by default `predict` ignores it."""
+        return self.predict(X)
 
     def score(
         self,

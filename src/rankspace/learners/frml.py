@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse
 from sklearn.utils import check_random_state, check_scalar
 
-from .._engine.checks import check_choice
+from .._engine.checks import check_choice, check_components
 from .._engine.files import PathLike
 from ..evaluation.measures import parse_measure
 from ..metrics.embedding import LinearMetric
@@ -375,9 +375,9 @@ class FRML(LinearRanker):
     def _check_params(self, n_features: int) -> None:
         for name in COUNTS:
             check_scalar(getattr(self, name), name, Integral, min_val=1)
-        for name in ("n_targets", "n_components"):
-            if getattr(self, name) is not None:
-                check_scalar(getattr(self, name), name, Integral, min_val=1)
+        if self.n_targets is not None:
+            check_scalar(self.n_targets, "n_targets", Integral, min_val=1)
+        check_components(self.n_components, n_features)
         check_scalar(self.gamma, "gamma", Real, min_val=1)
         check_scalar(self.step, "step", Real, min_val=0, include_boundaries="neither")
         for name in ("reg", "validation_fraction"):
@@ -392,11 +392,6 @@ class FRML(LinearRanker):
             check_choice(self.init, "init", STARTS)
         if self.n_targets is not None and self.n_shards > 1:
             raise ValueError(f"n_targets requires n_shards=1: got {self.n_shards}.")
-        if self.n_components is not None and self.n_components > n_features:
-            raise ValueError(
-                f"n_components must be at most the number of features, {n_features}: got "
-                f"{self.n_components}."
-            )
 
 
 def _validator(

@@ -418,7 +418,7 @@ class LGMML(BaseRanker):
         """
         check_is_fitted(self)
         if not self.metric_.has_anchors:
-            return self.metric_.rank(Q, X, k)
+            return super().rank(Q, X, k)
         if Q is not None or X is None or qid is None:
             raise ValueError(
                 "this model was learned from candidate lists, whose queries have no vectors: call "

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, check_scalar
 from threadpoolctl import threadpool_limits
 
-from .._engine.checks import check_choice
+from .._engine.checks import check_choice, check_components
 from .._engine.files import PathLike
 from ..evaluation.measures import parse_measure
 from ..metrics.embedding import LinearMetric
@@ -162,6 +162,7 @@ class MLR(LinearRanker):
         self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
     ) -> LinearMetric:
         self._check_params()
+        check_components(self.n_components, X.shape[1])
         self._warn_of_grades(relevance)
         scaling = Scaling.of(X)
         points = lazy_points(X, relevance, queries, scaling)
@@ -191,9 +192,8 @@ class MLR(LinearRanker):
     def _check_params(self) -> None:
         check_scalar(self.C, "C", Real, min_val=0, include_boundaries="neither")
         check_solver_params(self)
-        for name in ("batch_size", "n_components"):
-            if getattr(self, name) is not None:
-                check_scalar(getattr(self, name), name, Integral, min_val=1)
+        if self.batch_size is not None:
+            check_scalar(self.batch_size, "batch_size", Integral, min_val=1)
         check_choice(self.constraint, "constraint", CONES)
         if self.batch_size is not None and self.checkpoint is not None:
             check_scalar(self.random_state, "random_state, with batch_size", Integral)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, check_scalar
 
+from .._engine.checks import check_components
 from .._engine.parallel.threads import single_threaded_blas
 from ..metrics.embedding import BilinearMetric, LinearMetric
 from ..relevance.relevance import Relevance
@@ -21,6 +24,8 @@ from .solvers.warp.embeddings import draw_pairs
 from .solvers.warp.factors import DenseFactor
 from .solvers.warp.riemannian import DAMPING, relative_change, second_order
 from .solvers.warp.sampling import sampling_of
+
+DEFAULT_COMPONENTS = 30  # as FRML has it
 
 
 def draw_triplets(
@@ -121,8 +126,8 @@ class LORETA(BaseRanker):
 
     Parameters
     ----------
-    n_components : int, default=30
-        The rank, reduced to the number of features if larger.
+    n_components : int, optional
+        The rank. By default 30, or all features if there are fewer.
     n_triplets : int, default=100000
         Number of triplets to draw.
     batch_size : int, default=32
@@ -161,7 +166,7 @@ class LORETA(BaseRanker):
 
     def __init__(
         self,
-        n_components: int = 30,
+        n_components: int | None = None,
         *,
         n_triplets: int = 100_000,
         batch_size: int = 32,
@@ -177,11 +182,12 @@ class LORETA(BaseRanker):
     def _fit_metric(
         self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
     ) -> BilinearMetric:
-        for name in ("n_components", "n_triplets", "batch_size"):
+        check_components(self.n_components, X.shape[1])
+        for name in ("n_triplets", "batch_size"):
             check_scalar(getattr(self, name), name, Integral, min_val=1)
         check_scalar(self.step, "step", Real, min_val=0, include_boundaries="neither")
         points, length = unit_norm_points(X, relevance, queries)
-        m = min(self.n_components, X.shape[1])
+        m = self.n_components or min(DEFAULT_COMPONENTS, X.shape[1])
         random = check_random_state(self.random_state)
         F = random.normal(size=(X.shape[1], m)) / np.sqrt(m)
         triplets = draw_triplets(relevance, self.n_triplets, random)
@@ -282,7 +288,7 @@ class ITML(LinearRanker):
     >>> from sklearn.preprocessing import scale
     >>> from rankspace import ITML
     >>> X, y = load_wine(return_X_y=True)
-    >>> bool(ITML(random_state=0).fit(scale(X), y).score(scale(X), y) > 0.9)
+    >>> bool(ITML(0.1, random_state=0).fit(scale(X), y).score(scale(X), y) > 0.9)
     True
     """
 
@@ -336,5 +342,11 @@ class ITML(LinearRanker):
         for n_iter in range(1, self.max_iter + 1):
             self.n_iter_ = n_iter
             if projections.cycle() <= self.tol * np.abs(projections.duals).sum():
-                break
+                return projections.matrix
+        warnings.warn(
+            f"ITML stopped after {self.max_iter} passes over the pairs while its dual variables "
+            f"still changed by a fraction of more than tol={self.tol}. Raise max_iter or tol.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
         return projections.matrix

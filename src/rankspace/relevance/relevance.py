@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, Literal, Self
+from numbers import Integral
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 
@@ -14,7 +15,10 @@ from .rows import (
     Names,
     Rows,
     check_ids,
+    check_one_list,
+    check_query_items,
     check_query_rows,
+    check_rows,
     check_weights,
     gather_rows,
     indptr_of,
@@ -28,6 +32,7 @@ from .rows import (
 
 Unjudged = Literal["irrelevant", "ignore"]
 Background = Literal["irrelevant", "unjudged", "absent"]
+BACKGROUNDS = get_args(Background)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,14 +103,25 @@ class Relevance:
                 f"min_relevant_grade must be a grade above 0: got {self.min_relevant_grade!r}. "
                 "Grade 0 means judged irrelevant."
             )
+        if self.background not in BACKGROUNDS:
+            raise ValueError(
+                f"background must be one of {', '.join(BACKGROUNDS)}: got {self.background!r}."
+            )
+        if not isinstance(self.n_items, Integral) or self.n_items < 0:
+            raise ValueError(
+                f"n_items must be the number of rows of X: got {self.n_items!r}."
+            )
+        rows = check_rows(self.rows, self.indptr, self.items, self.grades, self.n_items)
+        n_queries = rows.rows.size
+        if self.background == "absent":
+            check_one_list(rows.items)
         checked = {
-            "weights": check_weights(self.weights, self.n_queries),
-            "query_ids": check_ids(self.query_ids, self.n_queries, "query_ids"),
+            **rows._asdict(),
+            "query_items": check_query_items(self.query_items, n_queries, self.n_items),
+            "weights": check_weights(self.weights, n_queries),
+            "query_ids": check_ids(self.query_ids, n_queries, "query_ids"),
             "item_ids": check_ids(self.item_ids, self.n_items, "item_ids"),
-            "grades": np.array(self.grades, dtype=np.float64),
         }
-        for name in ("rows", "indptr", "items", "query_items"):
-            checked[name] = np.array(getattr(self, name), dtype=np.int64)
         self._set(checked)
 
     def _set(self, values: Mapping[str, Any]) -> None:
@@ -146,6 +162,7 @@ class Relevance:
         y: Any,
         *,
         query_labels: Any = None,
+        unlabelled: Any = None,
         unjudged: Unjudged = "irrelevant",
         min_relevant_grade: float = 1.0,
         weights: Any = None,
@@ -159,9 +176,14 @@ class Relevance:
         y : array-like of shape (n_items,)
             Class of each item.
         query_labels : array-like of shape (n_queries,), optional
-            Classes of separate queries. By default every row of ``X`` is a query.
+            Classes of separate queries. By default every row of ``X`` with a label is a query.
+        unlabelled : label, optional
+            What ``y`` holds in rows without a label, such as -1; NaN stands for any missing value.
+            These rows are no queries, and as items they are unjudged. Each class then costs a row
+            of all labelled items. By default every row has a label, and -1 is only allowed as one
+            of the two classes -1 and 1.
         unjudged : {"irrelevant", "ignore"}, default="irrelevant"
-            Stored; labels judge every pair, so nothing is unjudged here.
+            Whether rows without a label count as irrelevant or leave the list.
         min_relevant_grade, weights, query_ids, item_ids
             See `Relevance`.
 
@@ -174,14 +196,16 @@ class Relevance:
         >>> from rankspace import Relevance
         >>> Relevance.from_labels([0, 0, 1], query_labels=[1]).relevant(0)
         array([2])
+        >>> Relevance.from_labels([0, 0, 1, 1, -1], unlabelled=-1).n_queries
+        4
         """
-        rows = rows_from_labels(y, query_labels)
-        n_items = rows.items.size
+        rows, labelled = rows_from_labels(y, query_labels, unlabelled)
         query_rows = None
         if query_labels is None:
-            query_rows = np.arange(n_items)
+            query_rows = np.flatnonzero(labelled)
+        background: Background = "irrelevant" if labelled.all() else "unjudged"
         options = (unjudged, min_relevant_grade, weights, query_ids, item_ids)
-        return cls._build(n_items, rows, query_rows, "irrelevant", *options)
+        return cls._build(labelled.size, rows, query_rows, background, *options)
 
     @classmethod
     def from_lists(

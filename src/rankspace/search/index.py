@@ -249,7 +249,9 @@ class Index:
 
         search = self._built()
         queries, query_items = self._queries(Q, query_items)
-        owner, items = self._candidates(candidates, len(queries))
+        lists = candidate_lists(candidates, len(queries), self.n_items)
+        owner = np.repeat(np.arange(len(queries)), [row.size for row in lists])
+        items = np.concatenate(lists)
         if query_ids is None and isinstance(candidates, Ranking):
             query_ids = candidates.query_ids
         query_ids = check_ids(query_ids, len(queries), "query_ids")
@@ -262,36 +264,6 @@ class Index:
         return search.ranking(
             np.split(items[order], ends), np.split(keys[order], ends), query_ids
         )
-
-    def _candidates(
-        self, candidates: Any, n_queries: int
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Candidates as pairs of query and item, checked."""
-        if isinstance(candidates, Ranking):
-            lists = np.split(candidates.items, candidates.indptr[1:-1])
-        else:
-            # An empty list would become an array of floats.
-            lists = [
-                np.asarray(row) if len(row) else np.zeros(0, np.int64)
-                for row in candidates
-            ]
-        if len(lists) != n_queries:
-            raise ValueError(
-                f"candidates must have a list for each of {n_queries} queries: got {len(lists)}."
-            )
-        for row in lists:
-            if row.ndim != 1 or row.dtype.kind not in "iu":
-                raise ValueError(
-                    "candidates must be a list of item numbers for each query: got an array of "
-                    f"{row.dtype} of shape {row.shape}."
-                )
-        items = np.concatenate(lists)
-        if items.size and not 0 <= items.min() <= items.max() < self.n_items:
-            raise ValueError(
-                f"candidates must be item numbers from 0 to {self.n_items - 1}: got "
-                f"{items.min()} to {items.max()}."
-            )
-        return np.repeat(np.arange(n_queries), [row.size for row in lists]), items
 
     def _built(self) -> ExactSearch:
         """The search over all items, built when it is first needed."""
@@ -347,3 +319,33 @@ class Index:
         if self.metric.symmetric:
             Q = CentredRows(Q, self._centre)[:]
         return self.metric.embed_queries(Q)
+
+
+def candidate_lists(
+    candidates: Ranking | Sequence[Any], n_queries: int, n_items: int
+) -> list[np.ndarray]:
+    """The candidates of each query as arrays of item numbers, checked."""
+    if isinstance(candidates, Ranking):
+        lists = np.split(candidates.items, candidates.indptr[1:-1])
+    else:
+        # An empty list would become an array of floats.
+        lists = [
+            np.asarray(row) if len(row) else np.zeros(0, np.int64) for row in candidates
+        ]
+    if len(lists) != n_queries:
+        raise ValueError(
+            f"candidates must have a list for each of {n_queries} queries: got {len(lists)}."
+        )
+    for row in lists:
+        if row.ndim != 1 or row.dtype.kind not in "iu":
+            raise ValueError(
+                "candidates must be a list of item numbers for each query: got an array of "
+                f"{row.dtype} of shape {row.shape}."
+            )
+    items = np.concatenate(lists)
+    if items.size and not 0 <= items.min() <= items.max() < n_items:
+        raise ValueError(
+            f"candidates must be item numbers from 0 to {n_items - 1}: got {items.min()} to "
+            f"{items.max()}."
+        )
+    return lists
