@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .joins import Side
+
 
 class Rows(NamedTuple):
     """The row each query points at, and the judged items and grades of each row."""
@@ -198,22 +200,21 @@ class Names:
     """Numbers for query ids or item ids: those given, else those the judgments mention."""
 
     def __init__(
-        self, given: Iterable[Hashable] | None, seen: Iterable[Hashable], kind: str
+        self, given: Iterable[Hashable] | None, seen: Iterable[str], kind: str
     ) -> None:
-        ids = dict.fromkeys(seen) if given is None else given
-        names = [str(name) for name in ids]
+        self.kind = kind
+        self.judged = list(dict.fromkeys(seen))
+        names = self.judged
+        if given is not None:
+            names = [str(name) for name in given]
+            check_ids(names, len(names), f"{kind}_ids")
         self.index = {name: i for i, name in enumerate(names)}
         self.array = np.array(names, dtype=str)
-        self.kind = kind
 
-    def find(self, name: str) -> int:
-        """The number of a name."""
-        if name not in self.index:
-            raise ValueError(
-                f"qrels must name known {self.kind} ids: got {name!r}, which is not among the "
-                f"{len(self.index)} given. Pass unknown='drop' to leave such judgments out."
-            )
-        return self.index[name]
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        """The ids that are judged, and those that have a number."""
+        return Side("the judgments", self.judged), Side("the data", self.index)
 
 
 def row_numbers(rows: Any, n: int) -> np.ndarray:
@@ -223,8 +224,8 @@ def row_numbers(rows: Any, n: int) -> np.ndarray:
     rows = np.asarray(rows)
     if rows.ndim != 1:
         raise TypeError(
-            f"rows must be a slice, a mask or a 1-d array of indices: got {rows!r}. Stratified "
-            "splitters need single labels: pass them the labels instead of a Relevance."
+            f"rows must be a slice, a mask or a 1-d array of indices: got shape {rows.shape}. "
+            "Stratified splitters need single labels: pass them the labels instead of a Relevance."
         )
     if rows.dtype == bool:
         if rows.size != n:
