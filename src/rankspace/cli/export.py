@@ -61,7 +61,7 @@ def add_export(verbs: Any) -> None:
     parser.add_argument(
         "--side",
         choices=("items", "queries"),
-        help="side to map; by default items for npy, queries for onnx",
+        help="side to map, for npy and onnx; needed if the metric maps the sides differently",
     )
 
 
@@ -116,9 +116,7 @@ def _npy(metric: Any, options: argparse.Namespace, progress: Any) -> str:
     from ..export import to_npy
 
     vectors, _ = _items(options)
-    to_npy(
-        metric, vectors, options.place, side=options.side or "items", progress=progress
-    )
+    to_npy(metric, vectors, options.place, side=options.side, progress=progress)
     return _similarity(metric)
 
 
@@ -135,7 +133,7 @@ def _query_side(metric: Any, options: argparse.Namespace, progress: Any) -> str:
 def _onnx(metric: Any, options: argparse.Namespace, progress: Any) -> str:
     from ..export import to_onnx
 
-    to_onnx(metric, options.place, side=options.side or "queries")
+    to_onnx(metric, options.place, side=options.side)
     return f"{_similarity(metric)} between vectors mapped by the model"
 
 
