@@ -56,7 +56,7 @@ def test_fit_a_data_set(capsys):
 
 
 def test_fit_passes_any_parameter(capsys):
-    words = "fit wine --components 2 --set n_triplets=2000 --set init=random --seed 3"
+    words = "fit wine --n-components 2 --set n_triplets=2000 --set init=random --seed 3"
     found = json.loads(answer(capsys, words, "--json --output m"))
     assert found["method"] == "FRML"
     assert found["parameters"]["n_triplets"] == 2000
@@ -95,7 +95,7 @@ def test_fit_may_drop_judgments_of_unknown_items(collection, capsys):
 def test_fit_queries_only(collection, capsys):
     answer(
         capsys,
-        "fit X.npy --queries Q.npy --qrels qrels --method listwise --set sides=query --output m",
+        "fit X.npy --queries Q.npy --qrels qrels --method listwise --sides query --output m",
     )
     assert isinstance(load_metric("m"), BilinearMetric)
 

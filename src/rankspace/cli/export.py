@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from .._engine.credentials import hide_credentials
 from .._engine.optional import require
 from .options import add_verb, as_json, check_output
 from .progress import Progress
@@ -73,7 +74,7 @@ def export(options: argparse.Namespace) -> str:
     metric = load_metric(options.metric)
     with Progress("rankspace export") as progress:
         search = TARGETS[options.to](metric, options, progress.show)
-    place = options.place or options.url
+    place = options.place or hide_credentials(options.url)
     if options.json:
         return as_json({"to": options.to, "output": place, "search": search})
     return f"exported {metric!r} to {place}; search: {search}"

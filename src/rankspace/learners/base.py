@@ -17,6 +17,7 @@ from .._engine.vectors import as_rows
 from ..evaluation.measures import Report, evaluate
 from ..metrics.local import Metric
 from ..relevance.relevance import Relevance, list_of_row, query_weights
+from ..relevance.rows import check_no_table
 from ..search.index import Index
 from ..search.ranking import Ranking
 
@@ -118,6 +119,7 @@ class BaseRanker(BaseEstimator):
                 f"{type(self).__name__} requires y to be passed, but the target y is None. Pass "
                 "class labels or a Relevance."
             )
+        check_no_table(y, "y")
         X = as_rows(X)
         if isinstance(y, Relevance):
             return validate_data(self, X, reset=reset, **self._accepted)

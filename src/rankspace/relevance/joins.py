@@ -114,20 +114,21 @@ def _cause(
     give = f"Give the {kind} ids in the order of the rows ({OPTIONS[kind]})."
     sides = ((known, wanted), (wanted, known))
     for rows, other in sides:
-        n = n_row_numbers(rows.ids)
-        if n and _counts_from_one(other.ids, n):
+        n_rows = n_row_numbers(rows.ids)
+        if n_rows and _counts_from_one(other.ids, n_rows):
             return (
-                f"The likely cause: {rows.name} are numbered by their rows, from 0, but "
-                f"{other.name} from 1. {give}"
+                f"The likely cause: {kind} ids of {rows.name} are row numbers, from 0, but those "
+                f"of {other.name} count from 1. {give}"
             )
     problem = _spelling(TYPES, stray, unused)
-    many = len(stray) > few(len(set(wanted.ids)))
+    n = len(set(wanted.ids))
+    many = len(stray) > min(few(n), n - 1)
     for rows, _ in sides:
         # Row numbers may look like ids without their prefix, and are not.
         if problem is None and many and n_row_numbers(rows.ids):
             return (
-                f"The likely cause: {rows.name} have no ids and are named by their row numbers, "
-                f"from 0. {give}"
+                f"The likely cause: {kind} ids of {rows.name} are row numbers, from 0, for want "
+                f"of names. {give}"
             )
     problem = problem or _spelling(FORMS, stray, unused)
     if problem is not None:

@@ -62,6 +62,7 @@ def check_same_kind(a: np.ndarray, b: np.ndarray, names: str) -> None:
 
 def check_labels(y: Any, name: str) -> np.ndarray:
     """Labels as a 1-d array without missing values."""
+    check_no_table(y, name)
     labels = np.asarray(y)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
@@ -80,6 +81,17 @@ def check_labels(y: Any, name: str) -> np.ndarray:
         # Objects that are all numbers become numbers, anything else becomes text.
         return np.array(labels.tolist())
     return labels
+
+
+def check_no_table(y: Any, name: str) -> None:
+    """Raise if labels are a table of judgments, such as a dataframe or a mapping."""
+    columns = getattr(y, "columns", None)
+    if isinstance(y, Mapping) or (columns is not None and len(columns) > 1):
+        raise ValueError(
+            f"{name} must be one label for each row, or a Relevance: got a {type(y).__name__}. If "
+            "it holds judgments of items for queries, pass Relevance.from_qrels of it, with "
+            "query_ids and item_ids in the order of the rows."
+        )
 
 
 def _missing(labels: np.ndarray) -> np.ndarray:
