@@ -77,14 +77,20 @@ def test_row_numbers_do_not_join_other_ids(capsys, verb):
     answer(capsys, RANK)
     page = " --output page.html" if verb.startswith("report") else ""
     told = refusal(capsys, f"{verb} named{page}")
-    assert "0 of 30 are." in told
-    assert "the ranking have no ids and are named by their row numbers" in told
+    assert "item ids of the judgments must be among those of the ranking: 0 of" in told
+    assert "item ids of the ranking are row numbers, from 0" in told
+    assert "--ids on the command line" in told
+    answer(capsys, f"{RANK} --ids ids")
+    told = refusal(capsys, f"{verb} named{page}")
+    assert "query ids of the judgments must be among those of the ranking: 0 of" in told
     assert "--query-ids on the command line" in told
-    told = refusal(capsys, f"{verb} from-1{page}")
-    assert (
-        "29 of 30 are. Only in the judgments: '30'; only in the ranking: '0'." in told
-    )
-    assert "numbered by their rows, from 0, but the judgments from 1" in told
+
+
+@pytest.mark.parametrize("verb", ["evaluate run", "compare run run"])
+def test_row_numbers_do_not_join_ids_from_1(capsys, verb):
+    answer(capsys, RANK)
+    told = refusal(capsys, f"{verb} from-1")
+    assert "ids of the ranking are row numbers, from 0, but those of the judgm" in told
 
 
 @pytest.mark.parametrize("verb", ["fit", "tune"])
@@ -96,7 +102,7 @@ def test_learning_does_not_join_rows_with_numbers_from_1(capsys, verb, unknown):
     assert (
         "query ids of the judgments must be among those of the data: 29 of 30" in told
     )
-    assert "from 0, but the judgments from 1" in told
+    assert "from 0, but those of the judgments count from 1" in told
     assert "unknown=" not in told
 
 

@@ -67,7 +67,9 @@ def test_rows_from_0_do_not_join_ids_from_1(collection, kind):
         index.rank(Q, 5, query_ids=ids["query"]),
         index.blocks(Q, 5, query_ids=ids["query"]),
     ):
-        message = f"^{kind} ids of the judgments .* by their rows, from 0, .* from 1"
+        message = (
+            f"^{kind} ids of the judgments .* row numbers, from 0, .* count from 1"
+        )
         with pytest.raises(ValueError, match=message):
             evaluate(ranking, relevance, "map")
 
@@ -94,7 +96,7 @@ def test_row_numbers_do_not_stand_for_other_numbers(collection):
     relevance = Relevance.from_qrels(
         {f"q{q}": [str(37 * i) for i in items] for q, items in enumerate(collection[2])}
     )
-    with pytest.raises(ValueError, match="named by their row numbers, from 0") as told:
+    with pytest.raises(ValueError, match="are row numbers, from 0, for want") as told:
         evaluate(rank(collection, query="q{}"), relevance, "map")
     assert "--ids on the command line" in str(told.value)
 

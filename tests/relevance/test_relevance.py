@@ -420,7 +420,9 @@ def test_unknown_names_in_qrels(names, kind, matched, got):
 def test_rows_from_0_do_not_join_ids_from_1(rows, unknown):
     """Query 1 of the judgments is row 0: all but query 4 would join the wrong row."""
     qrels = {str(query): {"x": 1} for query in (1, 2, 3, 4)}
-    with pytest.raises(ValueError, match="from 0, but the judgments from 1") as failed:
+    with pytest.raises(
+        ValueError, match="but those of the judgments count from 1"
+    ) as failed:
         Relevance.from_qrels(list_of(qrels), query_ids=rows, unknown=unknown)
     assert "3 of 4 are. Only in the judgments: '4'; only in the data: '0'" in str(
         failed.value
@@ -441,7 +443,7 @@ def list_of(qrels):
         (lambda name: f"{name}.0", "floating-point"),
         (lambda name: f"{int(name[3:]):06d}", "before the number"),
         (lambda name: name.replace("c", "c00"), "pads numbers with zeros"),
-        (lambda name: str(int(name[3:]) - 10), "named by their row numbers"),
+        (lambda name: str(int(name[3:]) - 10), "are row numbers, from 0"),
         (lambda name: f"{name} of another kind", "another file"),
     ],
 )
