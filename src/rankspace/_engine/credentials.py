@@ -8,9 +8,10 @@ from urllib.parse import unquote
 HIDDEN = "***"
 # The user and password of a URL end at the last @, as a careless password may hold one too.
 _USER = re.compile(r"(?<=://)[^\s'\"]*(?=@)")
-# In the query of a URL, or in the keywords of a connection string.
+# In the query of a URL, or in the keywords of a connection string; a quoted one may be cut short.
 _KEYWORD = re.compile(
-    r"(\w*(?:password|passwd|pwd|secret|token|api[-_]?key)\w*\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s&'\"]+)",
+    r"(\w*(?:password|passwd|pwd|secret|token|api[-_]?key)\w*\s*=\s*)"
+    r"('(?:[^'\\]|\\.)*'|'.*|[^\s&'\"]+)",
     re.IGNORECASE,
 )
 

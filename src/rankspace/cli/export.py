@@ -74,7 +74,7 @@ def export(options: argparse.Namespace) -> str:
     metric = load_metric(options.metric)
     with Progress("rankspace export") as progress:
         search = TARGETS[options.to](metric, options, progress.show)
-    place = options.place or hide_credentials(options.url)
+    place = options.place or hide_credentials(options.url, options.url)
     if options.json:
         return as_json({"to": options.to, "output": place, "search": search})
     return f"exported {metric!r} to {place}; search: {search}"
