@@ -79,8 +79,8 @@ class BaseRanker(BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_items, n_features)
-            Items. Also accepts a .npy file, which is memory-mapped, a folder of .npy files that
-            hold consecutive rows, or a dask.array.
+            Items. Also accepts a file of vectors (.npy, which is memory-mapped, .npz, .parquet or
+            .safetensors), a folder of .npy files that hold consecutive rows, or a dask.array.
         y : array-like of shape (n_items,) or Relevance
             Class labels, grades (with ``qid``), or the relevance of items to queries.
         queries : array-like of shape (n_queries, n_features), optional
@@ -162,7 +162,9 @@ class BaseRanker(BaseEstimator):
                     "their vectors as queries=...."
                 )
             return None
-        queries = check_array(as_rows(queries), input_name="queries", **self._accepted)
+        queries = check_array(
+            as_rows(queries, "queries"), input_name="queries", **self._accepted
+        )
         expected = (relevance.n_queries, self.n_features_in_)
         if queries.shape != expected:
             raise ValueError(
@@ -213,7 +215,8 @@ class BaseRanker(BaseEstimator):
         ndarray of shape (n,)
         """
         check_is_fitted(self)
-        return self._score_rows(validate_data(self, X, reset=False, dtype=FLOATS))
+        X = validate_data(self, as_rows(X), reset=False, dtype=FLOATS)
+        return self._score_rows(X)
 
     def _score_rows(self, X: np.ndarray) -> np.ndarray:
         raise NotImplementedError

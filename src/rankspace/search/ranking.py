@@ -56,7 +56,9 @@ class Ranking:
         indptr, items, distances = self.indptr, self.items, self.distances
         bounds = indptr[[0, -1]].tolist() if indptr.size else []
         if bounds != [0, items.size] or (np.diff(indptr) < 0).any():
-            shown = indptr.tolist() if indptr.size < 10 else indptr
+            shown = str(indptr.tolist())
+            if indptr.size >= 10:
+                shown = f"{indptr.size} numbers, the last {indptr[-1]}"
             raise ValueError(
                 f"indptr must rise from 0 to the number of items, {items.size}: got {shown}."
             )
