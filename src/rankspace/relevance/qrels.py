@@ -45,7 +45,7 @@ def judgments_of(qrels: Any) -> list[Judgment]:
 
 def read_qrels(path: PathLike) -> list[Judgment]:
     """Read a qrels file in the format of TREC or BEIR, or a CSV with a header; plain or gzipped."""
-    judgments = []
+    judgments: list[Judgment] = []
     separator = None
     places = None
     for number, line in read_lines(path):
