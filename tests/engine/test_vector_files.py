@@ -7,6 +7,17 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
+from rankspace import (
+    FRML,
+    GMML,
+    LGMML,
+    AsymmetricMetric,
+    BilinearMetric,
+    Index,
+    LinearMetric,
+    Ranking,
+    Relevance,
+)
 from rankspace._engine.vectors import SUFFIXES, VectorBlocks, read_names, read_vectors
 from rankspace.cli.main import main
 from vector_writers import write_table, write_vectors
@@ -157,3 +168,80 @@ def test_unknown_and_repeated_row_ids(
     captured = capsys.readouterr()
     assert captured.err.count("\n") == 1
     assert message in captured.err
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_index_and_a_learner_read_every_kind_of_file(tmp_path, rng, kind):
+    X, y = rng.normal(size=(30, 3)), np.arange(30) % 2
+    path = tmp_path / f"x.{kind}"
+    write_vectors(path, X, [f"d{i}" for i in range(30)])
+    index = Index(path)
+    assert index.rank(X[:2], 3).items.tolist() == Index(X).rank(X[:2], 3).items.tolist()
+    if kind in ("npz", "parquet"):
+        assert index.rank(X[:1], 1).ids(0) == ["d0"]
+        assert index.add(path, ids=[f"e{i}" for i in range(30)]).n_items == 60
+    else:
+        assert index.ids is None
+    expected = GMML().fit(X, y).metric_.components
+    np.testing.assert_array_equal(GMML().fit(path, y).metric_.components, expected)
+
+
+def test_other_files_are_no_vectors(tmp_path):
+    with pytest.raises(
+        ValueError, match=r"a file of .npy, .npz, .parquet, .safetensors"
+    ):
+        Index(tmp_path / "x.txt")
+
+
+@pytest.mark.parametrize("size", [(384,), (2, 3, 64)])
+@pytest.mark.parametrize("form", [np.asarray, np.ndarray.tolist])
+def test_errors_give_the_shape_and_no_numbers(rng, size, form):
+    """No message is longer for larger data."""
+    X, y = rng.normal(size=(30, 3)), np.arange(30) % 2
+    wrong = form(rng.normal(size=size))
+    fitted = GMML().fit(X, y)
+    lists = LGMML(n_metrics=2).fit(X, rng.integers(0, 2, 30), qid=np.arange(30) // 10)
+    calls = [
+        lambda: Index(wrong),
+        lambda: Index(X).rank(wrong),
+        lambda: Index(X).add(wrong),
+        lambda: fitted.transform(wrong),
+        lambda: fitted.metric_.transform(wrong),
+        lambda: fitted.rank(wrong, X),
+        lambda: fitted.score(wrong, y),
+        lambda: FRML().fit(wrong, y),
+        lambda: lists.predict(wrong),
+        lambda: lists.metric_.scores(wrong),
+        lambda: fitted.metric_.distances(wrong, X),
+    ]
+    if len(size) == 3:
+        calls += [lambda: fitted.metric_.embed_queries(wrong)]
+    for call in calls:
+        with pytest.raises(ValueError, match=r"got shape|features") as told:
+            call()
+        assert len(str(told.value)) < 200
+
+
+def test_errors_of_row_numbers_and_lists_give_no_numbers(rng):
+    relevance = Relevance.from_labels(np.arange(400) % 2)
+    with pytest.raises(TypeError, match=r"got shape \(2, 400\)"):
+        relevance.take_queries(rng.integers(0, 9, (2, 400)))
+    with pytest.raises(ValueError, match="got 500 numbers, the last 499"):
+        Ranking(np.arange(500), np.arange(3), np.zeros(3), 3)
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        LinearMetric([[1.0, 2.0]]),
+        BilinearMetric([[1.0, 2.0]], [[3.0, 4.0]], query_offset=[5.0]),
+        AsymmetricMetric([[1.0, 2.0]], [[3.0, 4.0]], query_offset=[5.0]),
+    ],
+)
+def test_one_vector_is_mapped_to_one_vector(metric):
+    for embed in (metric.embed_queries, metric.embed_items):
+        one = embed([6.0, 7.0])
+        assert one.shape == (1,)
+        assert one == embed([[6.0, 7.0]])[0]
+    with pytest.raises(ValueError, match="must have 2 features: got 3"):
+        metric.embed_queries([1.0, 2.0, 3.0])

@@ -92,6 +92,7 @@ def test_npy_is_written_in_blocks(metric, X, Q, tmp_path, block_size):
         metric,
         tmp_path / "X.npy",
         tmp_path / "mapped.npy",
+        side="items",
         block_size=block_size,
         progress=shares.append,
     )
@@ -244,7 +245,7 @@ def test_onnx_maps_as_the_metric_does(metric, X, tmp_path, side):
 def test_queries_mapped_by_onnx_rank_as_the_metric(metric, X, Q, tmp_path):
     pytest.importorskip("onnx")
     runtime = pytest.importorskip("onnxruntime")
-    model = to_onnx(metric).SerializeToString()
+    model = to_onnx(metric, side="queries").SerializeToString()
     session = runtime.InferenceSession(model, providers=["CPUExecutionProvider"])
     (queries,) = session.run(None, {"vectors": Q})
     items = metric.embed_items(X)

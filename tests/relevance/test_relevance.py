@@ -493,25 +493,110 @@ def test_the_first_line_is_a_header_only_if_it_ends_in_no_grade(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("names", "kind", "got", "n"),
+    ("names", "kind", "matched", "got"),
     [
-        ({"item_ids": ["a", "b"]}, "item", "c", 2),
-        ({"query_ids": ["q2"]}, "query", "q1", 1),
+        ({"item_ids": ["a", "b"]}, "item", "2 of 3", "c"),
+        ({"query_ids": ["q2"]}, "query", "1 of 2", "q1"),
     ],
 )
-def test_unknown_names_in_qrels(names, kind, got, n):
+def test_unknown_names_in_qrels(names, kind, matched, got):
     message = (
-        f"qrels must name known {kind} ids: got '{got}', which is not among the {n} given. "
-        "Pass unknown='drop' to leave such judgments out."
+        f"{kind} ids of the judgments must be among those of the data: {matched} are. Only in the "
+        f"judgments: '{got}'. The likely cause: the ids are of another file or another version "
+        "of the collection. Check where both come from."
     )
     with pytest.raises(ValueError, match=whole(message)):
         Relevance.from_qrels(QRELS, **names)
 
 
-def test_unknown_names_in_qrels_can_be_dropped():
+@pytest.mark.parametrize("unknown", ["error", "drop"])
+@pytest.mark.parametrize("rows", [range(4), ["0", "1", "2", "3"]])
+def test_rows_from_0_do_not_join_ids_from_1(rows, unknown):
+    """Query 1 of the judgments is row 0: all but query 4 would join the wrong row."""
+    qrels = {str(query): {"x": 1} for query in (1, 2, 3, 4)}
+    with pytest.raises(
+        ValueError, match="but those of the judgments count from 1"
+    ) as failed:
+        Relevance.from_qrels(list_of(qrels), query_ids=rows, unknown=unknown)
+    assert "3 of 4 are. Only in the judgments: '4'; only in the data: '0'" in str(
+        failed.value
+    )
+    assert "--query-ids" in str(failed.value)
+
+
+def list_of(qrels):
+    """The same judgments as a dataframe, which says nothing of the order of queries."""
+    rows = [(q, i, g) for q, items in qrels.items() for i, g in items.items()]
+    return pd.DataFrame(rows, columns=["query", "item", "grade"])
+
+
+@pytest.mark.parametrize(
+    ("spell", "cause"),
+    [
+        (str.upper, "differ in case"),
+        (lambda name: f"{name}.0", "floating-point"),
+        (lambda name: f"{int(name[3:]):06d}", "before the number"),
+        (lambda name: name.replace("c", "c00"), "pads numbers with zeros"),
+        (lambda name: str(int(name[3:]) - 10), "are row numbers, from 0"),
+        (lambda name: f"{name} of another kind", "another file"),
+    ],
+)
+def test_the_likely_cause_of_ids_that_do_not_join(spell, cause):
+    names = [f"doc{i}" for i in range(10, 30)]
+    qrels = {"q": dict.fromkeys(names, 1)}
+    item_ids = [spell(name) for name in names]
+    with pytest.raises(ValueError, match=cause) as failed:
+        Relevance.from_qrels(qrels, item_ids=item_ids)
+    assert "0 of 20 are. Only in the judgments: 'doc10', 'doc11'" in str(failed.value)
+    assert "unknown=" not in str(failed.value)
+    with pytest.raises(ValueError, match=cause):  # nothing would be left
+        Relevance.from_qrels(qrels, item_ids=item_ids, unknown="drop")
+
+
+def test_repeated_ids_are_named():
+    with pytest.raises(ValueError, match="item_ids must not repeat a name: got 'a'"):
+        Relevance.from_qrels({"q": {"b": 1}}, item_ids=["a", "a"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "query-id,corpus-id,score\nq1,a,2\nq1,b,0\nq2,c,1\n",
+        "Query-ID, Corpus-ID, Score\nq1, a, 2\nq1, b, 0\nq2, c, 1\n",
+        'score,item,query\n2,"a",q1\n0,b,q1\n1,c,q2\n',
+        "item\tquery\tgrade\tjudge\na\tq1\t2\tx\nb\tq1\t0\tx\nc\tq2\t1\ty\n",
+    ],
+)
+def test_qrels_with_a_header_are_read_by_the_names_of_columns(text, tmp_path):
+    path = tmp_path / "qrels.csv"
+    path.write_text(text)
+    expected = {"q1": {"a": 2, "b": 0}, "q2": {"c": 1}}
+    assert_same(Relevance.from_qrels(path), Relevance.from_qrels(expected))
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("q1,a,1\n", "must start with a header, such as query-id,corpus-id,score"),
+        ("query-id,passage,score\nq1,a,1\n", "line 1 is a header, and qrels must have"),
+        (
+            "query-id,corpus-id,score\nq1,a\n",
+            "line 2 must have 3 columns, as the header",
+        ),
+    ],
+)
+def test_tables_of_qrels_that_cannot_be_read(text, fault, tmp_path):
+    path = tmp_path / "qrels.csv"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=fault):
+        Relevance.from_qrels(path)
+
+
+def test_unknown_names_in_qrels_can_be_dropped(caplog):
     relevance = Relevance.from_qrels(
         QRELS, query_ids=["q1", "q2"], item_ids=["a", "b"], unknown="drop"
     )
+    assert "1 of 3 judgments are left out: 0 of the queries and 1 of the" in caplog.text
     np.testing.assert_equal(dense(relevance), [[2.0, 0.0], [NAN, NAN]])
     with pytest.raises(
         ValueError, match=whole("unknown must be 'error' or 'drop': got 'skip'.")
@@ -582,7 +667,7 @@ def test_qrels_of_no_known_form():
 
 def test_dataframe_without_a_column_of_grades():
     message = (
-        "a dataframe of qrels must have a column named one of score, grade, relevance, rel, label: "
+        "qrels must have a column named one of score, grade, relevance, rel, label: "
         "got qid, docid."
     )
     with pytest.raises(ValueError, match=whole(message)):

@@ -22,24 +22,25 @@ ID_COLUMNS = ("_id", "id", "ids", "item_id", "doc_id", "docid", "query_id", "qid
 BLOCK = 8192  # rows
 
 
-def as_rows(X: Any) -> Any:
-    """Memory-map ``X`` if it is a path or a dask.array; return any other ``X`` unchanged.
+def as_rows(X: Any, name: str = "X") -> Any:
+    """Read ``X`` if it is a vector file or a dask.array; return any other matrix unchanged.
 
-    The .npy files of a folder, in the order of their names, and the chunks of a dask.array are
-    first joined in one file of the scratch folder.
+    A .npy file is memory-mapped. The .npy files of a folder, in the order of their names, and the
+    chunks of a dask.array are first joined in one file of the scratch folder.
     """
     if isinstance(X, str | os.PathLike):
         path = Path(X)
         if path.is_dir():
             return _join_folder(path)
-        if path.suffix != ".npy":
+        if path.suffix not in SUFFIXES:
             raise ValueError(
-                "X must be an array, a .npy file, a folder of .npy files or a dask.array: "
-                f"got {path}."
+                f"{name} must be an array, a file of {', '.join(SUFFIXES)}, a folder of .npy files "
+                f"or a dask.array: got {path}."
             )
-        return _map_npy(path)
+        return _open_matrix(path)
     if hasattr(X, "__dask_graph__") and hasattr(X, "chunks"):
         return _join_chunks(X)
+    check_is_matrix(X, name)
     return X
 
 
@@ -93,6 +94,25 @@ def check_squares(vectors: np.ndarray, name: str) -> None:
             f"{name} must be of size {1 / highest:.0e} to {highest:.0e} in {vectors.dtype}: got "
             f"{size:.0e}. Multiply them by a constant."
         )
+
+
+def check_is_matrix(X: Any, name: str) -> None:
+    """Raise unless an array has two dimensions; the message gives its shape, not its numbers."""
+    shape = getattr(X, "shape", None)
+    if shape is None:
+        shape = np.asarray(X).shape
+    if len(shape) != 2:
+        raise ValueError(
+            f"{name} must be a matrix with one vector per row: got shape {tuple(shape)}. Reshape "
+            f"your data: {name}.reshape(1, -1) is a matrix of one vector."
+        )
+
+
+def stored_names(X: Any) -> list[str] | None:
+    """The row ids stored in ``X`` if it is a vector file that has some."""
+    if isinstance(X, str | os.PathLike):
+        return read_names(X)
+    return None
 
 
 def is_vector_file(path: PathLike) -> bool:

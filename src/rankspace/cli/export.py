@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from .._engine.credentials import hide_credentials
 from .._engine.optional import require
 from .options import add_verb, as_json, check_output
 from .progress import Progress
@@ -61,7 +62,7 @@ def add_export(verbs: Any) -> None:
     parser.add_argument(
         "--side",
         choices=("items", "queries"),
-        help="side to map; by default items for npy, queries for onnx",
+        help="side to map, for npy and onnx; needed if the metric maps the sides differently",
     )
 
 
@@ -73,7 +74,7 @@ def export(options: argparse.Namespace) -> str:
     metric = load_metric(options.metric)
     with Progress("rankspace export") as progress:
         search = TARGETS[options.to](metric, options, progress.show)
-    place = options.place or options.url
+    place = options.place or hide_credentials(options.url, options.url)
     if options.json:
         return as_json({"to": options.to, "output": place, "search": search})
     return f"exported {metric!r} to {place}; search: {search}"
@@ -116,9 +117,7 @@ def _npy(metric: Any, options: argparse.Namespace, progress: Any) -> str:
     from ..export import to_npy
 
     vectors, _ = _items(options)
-    to_npy(
-        metric, vectors, options.place, side=options.side or "items", progress=progress
-    )
+    to_npy(metric, vectors, options.place, side=options.side, progress=progress)
     return _similarity(metric)
 
 
@@ -135,7 +134,7 @@ def _query_side(metric: Any, options: argparse.Namespace, progress: Any) -> str:
 def _onnx(metric: Any, options: argparse.Namespace, progress: Any) -> str:
     from ..export import to_onnx
 
-    to_onnx(metric, options.place, side=options.side or "queries")
+    to_onnx(metric, options.place, side=options.side)
     return f"{_similarity(metric)} between vectors mapped by the model"
 
 

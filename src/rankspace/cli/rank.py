@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from .options import add_cluster, add_embeddings, add_verb, as_json
+from .options import add_cluster, add_embeddings, add_ids, add_verb, as_json
 from .progress import Progress, on_cluster
 
 
@@ -25,6 +25,7 @@ def add_rank(verbs: Any) -> None:
         help="name of a data set, BEIR folder, or file of vectors",
     )
     parser.add_argument("--queries", help="file of query vectors, with a corpus file")
+    add_ids(parser)
     parser.add_argument("--split", help="split of the queries, such as test")
     parser.add_argument("--metric", help="metric file; Euclidean distance without it")
     parser.add_argument(
@@ -64,13 +65,19 @@ def rank(options: argparse.Namespace) -> str:
         write_trec_run(ranking, options.output)
     if options.json:
         return as_json(
-            {"n_queries": n_queries, "n_items": len(index), "output": options.output}
+            {
+                "n_queries": n_queries,
+                "n_items": len(index),
+                "notes": corpus.notes,
+                "output": options.output,
+            }
         )
     longest = max(items.size for items, _ in ranking)
-    return (
+    sentence = (
         f"ranked {len(index)} items for {n_queries} queries: wrote the first {longest} of each to "
         f"{options.output}"
     )
+    return "\n".join([sentence, *(f"note: {note}" for note in corpus.notes)])
 
 
 def _search(index: Any, corpus: Any, k: int | None, progress: Progress) -> Any:

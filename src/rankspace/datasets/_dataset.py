@@ -41,6 +41,8 @@ class Dataset:
         Names of the columns of ``X``.
     description : str
         What the set is and how it was prepared.
+    n_unjudged : int, default=0
+        Number of queries that were left out, as they have no judgment.
 
     Examples
     --------
@@ -64,6 +66,7 @@ class Dataset:
     query_texts: list[str] | None = None
     feature_names: list[str] | None = None
     description: str = ""
+    n_unjudged: int = 0
 
     def __post_init__(self) -> None:
         self._check_lengths(ITEM_FIELDS, "items")

@@ -9,7 +9,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from .._engine.checks import check_choice
-from .._engine.files import PathLike, replacing
+from .._engine.files import PathLike, is_stream, replacing
 from .._engine.vectors import BLOCK, VectorBlocks
 from ..metrics.embedding import BilinearMetric, EmbeddingMetric
 from ..search.exact import centre_of
@@ -50,10 +50,10 @@ def to_npy(
     vectors: Any,
     path: PathLike,
     *,
-    side: str = "items",
+    side: str | None = None,
     block_size: int = BLOCK,
     progress: Progress | None = None,
-) -> None:
+) -> tuple[int, int]:
     """Write mapped vectors to a .npy file, block by block.
 
     Search them by inner product under a `BilinearMetric`, else by Euclidean distance. Only one
@@ -67,12 +67,17 @@ def to_npy(
         A .npy file, or the vectors themselves. float32 and float16 give float32.
     path : path
         The file to write; it is replaced once the new one is complete.
-    side : {"items", "queries"}, default="items"
-        Whether the vectors are items or queries; a linear metric maps both alike.
+    side : {"items", "queries"}, optional
+        Whether the vectors are items or queries; needed unless the metric maps both alike.
     block_size : int, default=8192
         Rows per block.
     progress : callable, optional
         Called with the fraction done.
+
+    Returns
+    -------
+    tuple of int
+        The shape of the mapped vectors.
 
     Examples
     --------
@@ -80,14 +85,17 @@ def to_npy(
     >>> from rankspace import LinearMetric
     >>> from rankspace.export import to_npy
     >>> to_npy(LinearMetric([[2.0, 1.0]]), np.eye(2), "mapped.npy")
+    (2, 1)
     >>> np.load("mapped.npy")
     array([[2.],
            [1.]])
     """
-    check_choice(side, "side", SIDES)
+    check_metric(metric)
+    side = check_side(metric, side)
     blocks = open_blocks(metric, vectors, block_size, side)
     embed = metric.embed_items if side == "items" else metric.embed_queries
     _write(blocks, embed, path, progress)
+    return blocks.n_rows, len(metric.item_map)
 
 
 def to_query_side(
@@ -145,6 +153,10 @@ def to_query_side(
     >>> np.argsort(-items @ query[0])
     array([1, 0, 2])
     """
+    if path is not None and is_stream(path):
+        raise ValueError(
+            f"path must be a regular file, as the items are read back from it: got {path}."
+        )
     blocks = open_blocks(metric, vectors, block_size)
     if metric.inner_product:
         queries = _inner_product_queries(metric)
@@ -174,6 +186,19 @@ def open_blocks(
             f"{blocks.n_features}."
         )
     return blocks
+
+
+def check_side(metric: EmbeddingMetric, side: str | None) -> str:
+    """The side to map; it must be given if the metric maps items and queries differently."""
+    if side is None and metric.symmetric:
+        return "items"
+    if side is None:
+        raise ValueError(
+            "side must be items or queries, as the metric maps them differently: got none. Say "
+            "which of them the vectors are."
+        )
+    check_choice(side, "side", SIDES)
+    return side
 
 
 def check_metric(metric: Any) -> None:

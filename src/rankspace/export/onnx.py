@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from .._engine.checks import check_choice
 from .._engine.files import PathLike, replacing
 from .._engine.optional import require
 from ..metrics.embedding import EmbeddingMetric
-from .arrays import SIDES, check_metric
+from .arrays import check_metric, check_side
 
 # Old enough for every runtime in use.
 OPSET = 13
@@ -19,7 +18,7 @@ IR_VERSION = 8
 
 
 def to_onnx(
-    metric: EmbeddingMetric, path: PathLike | None = None, *, side: str = "queries"
+    metric: EmbeddingMetric, path: PathLike | None = None, *, side: str | None = None
 ) -> Any:
     """Export the map of a metric as an ONNX model.
 
@@ -33,8 +32,8 @@ def to_onnx(
         The metric to export.
     path : path, optional
         The file to write.
-    side : {"queries", "items"}, default="queries"
-        Which map to export; a linear metric maps both alike.
+    side : {"items", "queries"}, optional
+        Which map to export; needed unless the metric maps both sides alike.
 
     Returns
     -------
@@ -49,7 +48,7 @@ def to_onnx(
     ['MatMul']
     """
     check_metric(metric)
-    check_choice(side, "side", SIDES)
+    side = check_side(metric, side)
     onnx = require("onnx", extra="export")
     model = onnx.helper.make_model(
         _graph(onnx, *_map_of(metric, side)),

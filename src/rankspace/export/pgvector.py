@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._engine.checks import check_choice
+from .._engine.credentials import hide_credentials
 from .._engine.files import PathLike, replacing
 from .._engine.optional import require
 from .._engine.vectors import BLOCK, VectorBlocks
@@ -125,7 +126,7 @@ def to_pgvector(
     psycopg = require("psycopg", extra="export")
     session = connection
     if isinstance(connection, str):
-        session = psycopg.connect(connection)
+        session = _connect(psycopg, connection)
     try:
         with session.transaction(), session.cursor() as cursor:
             for statement in definition.create(replace):
@@ -145,6 +146,20 @@ def to_pgvector(
         if session is not connection:
             session.close()
     return definition.select("%s", "%s")
+
+
+def _connect(psycopg: Any, address: str) -> Any:
+    """Open a connection; errors do not show the password of the address."""
+    try:
+        return psycopg.connect(address)
+    except psycopg.ProgrammingError:
+        # It repeats the part of the address that it cannot read.
+        problem = "connection must be an address that PostgreSQL can read: got another."
+        hidden = psycopg.ProgrammingError(problem)
+    except psycopg.Error as error:
+        hidden = type(error)(hide_credentials(str(error), address))
+    # Raised here, it does not carry the first error along.
+    raise hidden
 
 
 def to_sql(

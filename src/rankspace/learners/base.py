@@ -18,7 +18,7 @@ from .._engine.vectors import as_rows
 from ..evaluation.measures import Report, evaluate
 from ..metrics.local import Metric
 from ..relevance.relevance import Relevance, list_of_row, query_weights
-from ..relevance.rows import check_one_label
+from ..relevance.rows import check_no_table, check_one_label
 from ..search.index import Index
 from ..search.ranking import Ranking
 from .pipelines import advice, check_same_steps
@@ -84,8 +84,8 @@ class BaseRanker(BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_items, n_features)
-            Items. Also accepts a .npy file, which is memory-mapped, a folder of .npy files that
-            hold consecutive rows, or a dask.array.
+            Items. Also accepts a file of vectors (.npy, which is memory-mapped, .npz, .parquet or
+            .safetensors), a folder of .npy files that hold consecutive rows, or a dask.array.
         y : array-like of shape (n_items,) or Relevance
             Class labels, grades (with ``qid``), or the relevance of items to queries.
         queries : array-like of shape (n_queries, n_features), optional
@@ -129,6 +129,7 @@ class BaseRanker(BaseEstimator):
                 f"{type(self).__name__} requires y to be passed, but the target y is None. Pass "
                 "class labels or a Relevance."
             )
+        check_no_table(y, "y")
         X = as_rows(X)
         if isinstance(y, Relevance):
             return validate_data(self, X, reset=reset, **self._accepted)
@@ -174,7 +175,9 @@ class BaseRanker(BaseEstimator):
             return None
         check_same_steps(self)
         self._check_feature_names(queries)
-        queries = check_array(as_rows(queries), input_name="queries", **self._accepted)
+        queries = check_array(
+            as_rows(queries, "queries"), input_name="queries", **self._accepted
+        )
         expected = (relevance.n_queries, self.n_features_in_)
         if queries.shape != expected:
             raise ValueError(

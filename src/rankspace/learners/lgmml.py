@@ -11,6 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._engine.checks import check_choice
+from .._engine.vectors import as_rows
 from ..metrics.feature_scaling import FeatureScaling, check_scaling
 from ..metrics.local import (
     KERNELS,
@@ -392,7 +393,7 @@ class LGMML(BaseRanker):
         """
         check_is_fitted(self)
         X = validate_data(
-            self, X, reset=False, dtype=FLOATS, ensure_all_finite="allow-nan"
+            self, as_rows(X), reset=False, dtype=FLOATS, ensure_all_finite="allow-nan"
         )
         return self.metric_.scores(X, qid)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._engine.vectors import power_of_two
+from .._engine.vectors import check_is_matrix, power_of_two
 from ..search.index import Index
 from .storage import StoredMetric, read_only_array
 
@@ -27,12 +27,12 @@ class EmbeddingMetric(StoredMetric):
         return self.item_map.shape[1]
 
     def embed_items(self, X: Any) -> np.ndarray:
-        """Map items to the vectors to store in an index."""
-        return _map_rows(X, self.item_map)
+        """Map items to the vectors to store in an index; one vector gives one vector."""
+        return _map_vectors(X, self.item_map)
 
     def embed_queries(self, Q: Any) -> np.ndarray:
-        """Map queries to the vectors to search an index for."""
-        mapped = _map_rows(Q, self.query_map)
+        """Map queries to the vectors to search an index for; one vector gives one vector."""
+        mapped = _map_vectors(Q, self.query_map)
         if self.symmetric:
             return mapped
         return mapped + self.query_offset.astype(mapped.dtype, copy=False)
@@ -248,12 +248,20 @@ def _matrix(values: Any, name: str) -> np.ndarray:
     return matrix
 
 
+def _map_vectors(X: Any, linear_map: np.ndarray) -> np.ndarray:
+    """Mapped rows, or one mapped vector."""
+    if np.ndim(X) == 1:
+        return _map_rows(np.asarray(X)[None], linear_map)[0]
+    return _map_rows(X, linear_map)
+
+
 def _map_rows(X: Any, linear_map: np.ndarray) -> np.ndarray:
     """``X @ linear_map.T`` in the precision of ``X``."""
     from sklearn.utils import check_array
 
     if getattr(X, "dtype", None) == np.float16:
         X = X.astype(np.float32)
+    check_is_matrix(X, "X")
     X = check_array(X, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32))
     n_features = linear_map.shape[1]
     if X.shape[1] != n_features:

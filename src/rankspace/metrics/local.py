@@ -9,7 +9,7 @@ import numpy as np
 
 from .._engine.checks import check_choice
 from .._engine.parallel.threads import single_threaded_blas, thread_map
-from .._engine.vectors import check_squares
+from .._engine.vectors import check_is_matrix, check_squares
 from ..search.ranking import Ranking
 from .embedding import EmbeddingMetric
 from .feature_scaling import FeatureScaling
@@ -435,6 +435,7 @@ class LocalMetric(StoredMetric):
     def _check_rows(self, X: Any, name: str) -> np.ndarray:
         from sklearn.utils import check_array
 
+        check_is_matrix(X, name)
         X = check_array(
             X,
             dtype=(np.float64, np.float32),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -10,7 +11,8 @@ from typing import Any, Literal, Self, get_args
 
 import numpy as np
 
-from .qrels import judgments_of
+from .joins import check_numbering, join_error, stray_ids
+from .qrels import Judgment, judgments_of
 from .rows import (
     Names,
     Rows,
@@ -29,6 +31,8 @@ from .rows import (
     take_or_none,
     triples_from_lists,
 )
+
+logger = logging.getLogger("rankspace")
 
 Unjudged = Literal["irrelevant", "ignore"]
 Background = Literal["irrelevant", "unjudged", "absent"]
@@ -287,14 +291,17 @@ class Relevance:
         Parameters
         ----------
         qrels : path, mapping or dataframe
-            A TREC file (query, iteration, item, grade), a BEIR file (tab-separated with a header),
-            either also gzipped; ``{query: {item: grade}}`` or ``{query: [items]}``; or a dataframe
-            of any library whose columns name query, item and grade.
+            A TREC file (query, iteration, item, grade), or a table separated by tabs or commas
+            with a header that names query, item and grade, as BEIR has it, either also gzipped;
+            ``{query: {item: grade}}`` or ``{query: [items]}``; or a dataframe of any library whose
+            columns name query, item and grade.
         query_ids, item_ids : iterable of str, optional
             Names of the queries, and of the rows of ``X``, in their order. By default those that
             the judgments name, in order of appearance.
         unknown : {"error", "drop"}, default="error"
-            What to do with judgments of queries or items that are not among the given ids.
+            What to do with judgments of queries or items that are not among the given ids. The
+            error says how many match, and the likely cause; "drop" leaves such judgments out, and
+            logs how many.
         query_rows : array-like of shape (n_queries,), optional
             The row of ``X`` that each query is, if queries are rows.
         unjudged : {"irrelevant", "ignore"}, default="irrelevant"
@@ -321,15 +328,10 @@ class Relevance:
             query_ids = qrels.keys()
         queries = Names(query_ids, (query for query, _, _ in judgments), "query")
         items = Names(item_ids, (item for _, item, _ in judgments), "item")
-        if unknown == "drop":
-            judgments = [
-                judgment
-                for judgment in judgments
-                if judgment[0] in queries.index and judgment[1] in items.index
-            ]
+        judgments = _known_judgments(judgments, queries, items, unknown)
         rows = rows_from_triples(
-            np.array([queries.find(q) for q, _, _ in judgments], dtype=np.int64),
-            np.array([items.find(i) for _, i, _ in judgments], dtype=np.int64),
+            np.array([queries.index[q] for q, _, _ in judgments], dtype=np.int64),
+            np.array([items.index[i] for _, i, _ in judgments], dtype=np.int64),
             np.array([grade for _, _, grade in judgments], dtype=float),
             queries.array.size,
             items.array.size,
@@ -591,6 +593,34 @@ class Relevance:
             f"Relevance({self.n_queries} queries, {self.n_items} items, "
             f"{self.items.size} judgments, unjudged={self.unjudged!r})"
         )
+
+
+def _known_judgments(
+    judgments: list[Judgment], queries: Names, items: Names, unknown: str
+) -> list[Judgment]:
+    """The judgments of known queries and items; the others are an error unless dropped."""
+    known = [
+        judgment
+        for judgment in judgments
+        if judgment[0] in queries.index and judgment[1] in items.index
+    ]
+    n_dropped = len(judgments) - len(known)
+    if not n_dropped:
+        return judgments
+    stray = {names.kind: stray_ids(*names.sides) for names in (queries, items)}
+    for names in (queries, items):
+        check_numbering(names.kind, *names.sides)
+        if stray[names.kind] and (unknown == "error" or not known):
+            raise join_error(names.kind, *names.sides)
+    logger.warning(
+        "%d of %d judgments are left out: %d of the queries and %d of the items that they name "
+        "are not in the data.",
+        n_dropped,
+        len(judgments),
+        len(stray["query"]),
+        len(stray["item"]),
+    )
+    return known
 
 
 def query_weights(sample_weight: Any, relevance: Relevance) -> np.ndarray:

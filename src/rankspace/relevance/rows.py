@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .joins import Side
+
 
 class Rows(NamedTuple):
     """The row each query points at, and the judged items and grades of each row."""
@@ -142,6 +144,7 @@ def check_one_label(y: Any, name: str) -> None:
 
 def _one_column(y: Any, name: str) -> np.ndarray:
     """Labels as a non-empty 1-d array."""
+    check_no_table(y, name)
     check_one_label(y, name)
     labels = np.asarray(y)
     if labels.ndim == 0 or labels.size == 0:
@@ -195,6 +198,17 @@ def _some(values: np.ndarray, n: int = 3) -> str:
     if values.size > n:
         shown += ", ..."
     return shown
+
+
+def check_no_table(y: Any, name: str) -> None:
+    """Raise if labels are a table of judgments, such as a dataframe or a mapping."""
+    columns = getattr(y, "columns", None)
+    if isinstance(y, Mapping) or (columns is not None and len(columns) > 1):
+        raise ValueError(
+            f"{name} must be one label for each row, or a Relevance: got a {type(y).__name__}. If "
+            "it holds judgments of items for queries, pass Relevance.from_qrels of it, with "
+            "query_ids and item_ids in the order of the rows."
+        )
 
 
 def _missing(labels: np.ndarray) -> np.ndarray:
@@ -315,22 +329,21 @@ class Names:
     """Numbers for query ids or item ids: those given, else those the judgments mention."""
 
     def __init__(
-        self, given: Iterable[Hashable] | None, seen: Iterable[Hashable], kind: str
+        self, given: Iterable[Hashable] | None, seen: Iterable[str], kind: str
     ) -> None:
-        ids = dict.fromkeys(seen) if given is None else given
-        names = [str(name) for name in ids]
+        self.kind = kind
+        self.judged = list(dict.fromkeys(seen))
+        names = self.judged
+        if given is not None:
+            names = [str(name) for name in given]
+            check_ids(names, len(names), f"{kind}_ids")
         self.index = {name: i for i, name in enumerate(names)}
         self.array = np.array(names, dtype=str)
-        self.kind = kind
 
-    def find(self, name: str) -> int:
-        """The number of a name."""
-        if name not in self.index:
-            raise ValueError(
-                f"qrels must name known {self.kind} ids: got {name!r}, which is not among the "
-                f"{len(self.index)} given. Pass unknown='drop' to leave such judgments out."
-            )
-        return self.index[name]
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        """The ids that are judged, and those that have a number."""
+        return Side("the judgments", self.judged), Side("the data", self.index)
 
 
 def row_numbers(rows: Any, n: int) -> np.ndarray:
@@ -340,8 +353,8 @@ def row_numbers(rows: Any, n: int) -> np.ndarray:
     rows = np.asarray(rows)
     if rows.ndim != 1:
         raise TypeError(
-            f"rows must be a slice, a mask or a 1-d array of indices: got {rows!r}. Stratified "
-            "splitters need single labels: pass them the labels instead of a Relevance."
+            f"rows must be a slice, a mask or a 1-d array of indices: got shape {rows.shape}. "
+            "Stratified splitters need single labels: pass them the labels instead of a Relevance."
         )
     if rows.dtype == bool:
         if rows.size != n:

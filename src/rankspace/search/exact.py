@@ -27,7 +27,7 @@ def as_vectors(X: Any, name: str) -> np.ndarray:
     """A finite matrix of float32 (also for float16) or float64."""
     from sklearn.utils import check_array
 
-    X = as_rows(X)
+    X = as_rows(X, name)
     if getattr(X, "dtype", None) == np.float16:
         X = np.asarray(X, dtype=np.float32)
     return check_array(X, dtype=(np.float64, np.float32), order="C", input_name=name)

@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from .._engine.parallel.threads import n_threads
+from .._engine.vectors import stored_names
 from ..relevance.rows import check_ids, take_or_none
 from .blocks import QueryBlock, RankingBlocks
 from .exact import CentredRows, ExactSearch, as_vectors, centre_of, over_fetched
@@ -40,13 +41,13 @@ class Index:
 
     Parameters
     ----------
-    X : array-like of shape (n_items, n_features)
-        Items. Floats keep their precision, float16 is converted to float32. Without a metric the
-        array is not copied: do not change it afterwards.
+    X : path or array-like of shape (n_items, n_features)
+        Items, or a file of vectors. Floats keep their precision, float16 is converted to float32.
+        Without a metric the array is not copied: do not change it afterwards.
     metric : LinearMetric, BilinearMetric or AsymmetricMetric, optional
         The metric; Euclidean distance by default.
     ids : array-like of str, optional
-        Names of the items, which come back in every `Ranking`.
+        Names of the items, which come back in every `Ranking`; by default those in the file.
     backend : {"exact", "faiss"}, default="exact"
         What finds the candidates: matrix products in blocks, or FAISS (extra ``index``).
     max_memory : int, default=256
@@ -88,6 +89,7 @@ class Index:
         self.metric = metric
         self.backend = backend
         self.max_memory = max_memory
+        ids = stored_names(X) if ids is None else ids
         X = as_vectors(X, "X")
         self._centre = np.zeros(X.shape[1])
         if metric is not None and metric.symmetric:
@@ -132,6 +134,7 @@ class Index:
         Index
             This index.
         """
+        ids = stored_names(X) if ids is None else ids
         block = self._embed_items(as_vectors(X, "X"))
         if (ids is None) != (self.ids is None):
             raise ValueError("ids must be given for all items or for none.")
