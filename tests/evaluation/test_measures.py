@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 import pytrec_eval
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from rankspace import Ranking, Relevance, evaluate, knn_error
@@ -247,6 +247,9 @@ def test_lists_and_items_are_matched_by_name(problem, ties, data):
             max_size=len(lists),
         )
     )
+    for mine, theirs in ((lists, queries), (listed, names)):
+        # More missing ids than a few are an error: see test_matching.
+        assume(len({*theirs} - {*mine}) <= 3)
     ranking = Ranking.from_distances(table, query_ids=lists, item_ids=listed)
     relevance = problem.relevance(query_ids=queries, item_ids=names)
     for mine, theirs in ((lists, queries), (listed, names)):

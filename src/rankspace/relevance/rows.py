@@ -411,7 +411,9 @@ def check_offsets(indptr: np.ndarray, n_entries: int) -> None:
     """Raise unless offsets of compressed rows rise from 0 to the number of entries."""
     ends = indptr[[0, -1]].tolist() if indptr.size else []
     if ends != [0, n_entries] or (np.diff(indptr) < 0).any():
-        shown = indptr.tolist() if indptr.size < 10 else indptr
+        shown = str(indptr.tolist())
+        if indptr.size >= 10:
+            shown = f"{indptr.size} numbers, the last {indptr[-1]}"
         raise ValueError(
             f"indptr must rise from 0 to the number of items, {n_entries}: got {shown}."
         )
