@@ -39,11 +39,8 @@ def _unit_block(X: np.ndarray) -> np.ndarray:
 
 def check_no_zeros(X: Any, name: str, first: int = 0) -> None:
     """Raise if a row is zero, as the cosine is undefined; rows are counted from ``first``."""
-    if scipy.sparse.issparse(X):
-        nonzero = abs(X).sum(axis=1) > 0
-    else:
-        nonzero = np.any(X, axis=1)
-    zeros = np.flatnonzero(~np.ravel(nonzero))
+    present = abs(X).sum(axis=1) if scipy.sparse.issparse(X) else np.any(X, axis=1)
+    zeros = np.flatnonzero(np.ravel(present) == 0)
     if zeros.size:
         raise ValueError(
             f"{name} must not contain zero vectors, which have no cosine: row "

@@ -224,7 +224,10 @@ class LinearMetric(EmbeddingMetric):
         if self.similarity == "cosine":
             U, V = unit_rows(U, "U"), unit_rows(V, "V")
         # Differences are mapped, not points, which may lie far from the origin.
-        return np.linalg.norm((U - V) @ self.components.T, axis=1)
+        mapped = (U - V) @ self.components.T.astype(U.dtype, copy=False)
+        # A power of two rounds nothing, and keeps squares from underflow and overflow.
+        unit = power_of_two(mapped)
+        return np.linalg.norm(mapped / unit, axis=1) * mapped.dtype.type(unit)
 
 
 class _SeparateMaps(EmbeddingMetric):
