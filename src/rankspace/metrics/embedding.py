@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from .._engine.checks import check_choice
-from .._engine.similarity import SIMILARITIES, unit_rows
+from .._engine.checks import SIMILARITIES, check_choice
+from .._engine.similarity import unit_rows
 from .._engine.vectors import power_of_two
 from ..search.index import Index
 from .storage import StoredMetric, read_only_array

@@ -8,9 +8,9 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from .._engine.checks import check_choice
+from .._engine.checks import SIMILARITIES, check_choice
 from .._engine.parallel.threads import n_threads
-from .._engine.similarity import SIMILARITIES, by_inner_product, unit_rows
+from .._engine.similarity import by_inner_product, unit_rows
 from ..relevance.rows import check_ids, take_or_none
 from .blocks import QueryBlock, RankingBlocks
 from .exact import CentredRows, ExactSearch, as_vectors, centre_of, over_fetched

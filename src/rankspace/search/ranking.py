@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._engine.checks import check_choice
-from .._engine.similarity import SIMILARITIES
+from .._engine.checks import SIMILARITIES, check_choice
 from ..relevance.rows import (
     check_ids,
     check_offsets,
