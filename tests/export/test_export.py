@@ -500,6 +500,14 @@ def test_query_side_search_under_each_similarity(any_metric, long_X, long_Q, tmp
         np.testing.assert_allclose(lengths, lengths[0], rtol=1e-5)
 
 
+def test_a_map_of_the_queries_searches_unmapped_items_by_cosine(long_X, long_Q):
+    maps = np.random.default_rng(0).standard_normal((24, 24)), np.eye(24)
+    metric = BilinearMetric(*maps, similarity="cosine")
+    store = Index(long_X, similarity="cosine")
+    lists = store.rank(metric.embed_queries(long_Q), K).items.reshape(-1, K)
+    assert_same_lists(lists, metric, long_Q, long_X)
+
+
 def test_qdrant_under_each_similarity(any_metric, long_X, long_Q):
     qdrant = pytest.importorskip("qdrant_client")
     client = qdrant.QdrantClient(":memory:")

@@ -37,6 +37,7 @@ def transform(options: argparse.Namespace) -> str:
     import numpy as np
 
     from ..export import to_npy
+    from ..export.arrays import comparison
     from ..metrics import load_metric
 
     metric: Any = load_metric(options.metric)
@@ -51,5 +52,14 @@ def transform(options: argparse.Namespace) -> str:
         )
     n_rows, width = np.load(options.output, mmap_mode="r").shape
     if options.json:
-        return as_json({"shape": [n_rows, width], "output": options.output})
-    return f"mapped {n_rows} vectors to {width} components: wrote {options.output}"
+        return as_json(
+            {
+                "shape": [n_rows, width],
+                "output": options.output,
+                "search": comparison(metric),
+            }
+        )
+    return (
+        f"mapped {n_rows} vectors to {width} components: wrote {options.output}; search: "
+        f"{comparison(metric)}"
+    )
