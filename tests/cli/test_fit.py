@@ -178,7 +178,8 @@ def test_transform_in_blocks(rng, capsys, side):
     assert "mapped 100 vectors to 3 components: wrote out.npy" in answer(capsys, words)
     expected = metric.embed_items(X) if side == "items" else metric.embed_queries(X)
     np.testing.assert_allclose(np.load("out.npy"), expected)
-    assert json.loads(answer(capsys, words, "--json"))["shape"] == [100, 3]
+    found = json.loads(answer(capsys, words, "--json"))
+    assert found == {"shape": [100, 3], "output": "out.npy", "search": "inner product"}
 
 
 def test_transform_refuses_and_keeps_what_was_there(capsys):

@@ -115,6 +115,7 @@ def test_rank_vectors_by_a_saved_metric(files, capsys):
         "2",
     ]
     found = json.loads(answer(capsys, words, "--metric metric.safetensors --json"))
+    assert found["similarity"] == "euclidean"
     assert (found["n_queries"], found["n_items"]) == (1, 3)
     assert [note.split(",")[0] for note in found["notes"]] == [
         "the items are named by row numbers",
@@ -124,6 +125,25 @@ def test_rank_vectors_by_a_saved_metric(files, capsys):
         "0",
         "1",
     ]
+
+
+def test_rank_by_each_similarity_and_say_which(files, capsys):
+    np.save("queries.npy", np.array([[1.0, 1.0]]))
+    words = "rank corpus.npy --queries queries.npy -k 1 --output out"
+    np.save("corpus.npy", np.array([[1.0, 0.0], [3.0, 4.0], [0.0, 9.0]]))
+    nearest = {"cosine": "1", "dot": "2", "euclidean": "0"}
+    for similarity, item in nearest.items():
+        text = answer(capsys, words, "--similarity", similarity)
+        assert text.splitlines()[-1] == f"similarity: {similarity}"
+        assert (files / "out").read_text().split()[2] == item
+    said = "similarity: euclidean (the default; --similarity chooses)"
+    assert answer(capsys, words).splitlines()[-1] == said
+    LinearMetric(np.eye(2), similarity="cosine").save("m")
+    text = answer(capsys, words, "--metric m")
+    assert text.splitlines()[-1] == "similarity: cosine"
+    assert (files / "out").read_text().split()[2] == "1"
+    message = refusal(capsys, words, "--metric m --similarity dot")
+    assert "similarity must be that of the metric, 'cosine': got 'dot'" in message
 
 
 def test_rank_a_folder_in_the_form_of_beir(files, capsys):

@@ -564,6 +564,7 @@ def test_same_lists_and_scores(k, data, client):
         again = rankspace.evaluate(index.blocks(k=k), relevance, "map ndcg@10")
     np.testing.assert_array_equal(found.items, expected.items)
     np.testing.assert_array_equal(found.distances, expected.distances)
+    assert found.similarity == again.similarity == "euclidean"
     for measure, values in scores.values.items():
         np.testing.assert_array_equal(again.values[measure], values)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from numbers import Integral
 from typing import Any
 
-from sklearn.utils import check_scalar
+SIMILARITIES = ("cosine", "dot", "euclidean")  # what vectors can be compared by
 
 
 def check_choice(value: Any, name: str, choices: Iterable[str]) -> None:
@@ -17,6 +17,8 @@ def check_choice(value: Any, name: str, choices: Iterable[str]) -> None:
 
 def check_components(n_components: int | None, n_features: int) -> None:
     """Raise ValueError if there are more components than features; None leaves the choice open."""
+    from sklearn.utils import check_scalar
+
     if n_components is None:
         return
     check_scalar(n_components, "n_components", Integral, min_val=1)

@@ -115,10 +115,11 @@ def _faiss(metric: Any, options: argparse.Namespace, progress: Any) -> str:
 
 def _npy(metric: Any, options: argparse.Namespace, progress: Any) -> str:
     from ..export import to_npy
+    from ..export.arrays import comparison
 
     vectors, _ = _items(options)
     to_npy(metric, vectors, options.place, side=options.side, progress=progress)
-    return _similarity(metric)
+    return comparison(metric)
 
 
 def _query_side(metric: Any, options: argparse.Namespace, progress: Any) -> str:
@@ -133,9 +134,10 @@ def _query_side(metric: Any, options: argparse.Namespace, progress: Any) -> str:
 
 def _onnx(metric: Any, options: argparse.Namespace, progress: Any) -> str:
     from ..export import to_onnx
+    from ..export.arrays import comparison
 
     to_onnx(metric, options.place, side=options.side)
-    return f"{_similarity(metric)} between vectors mapped by the model"
+    return f"{comparison(metric)} between vectors mapped by the model"
 
 
 def _pgvector(metric: Any, options: argparse.Namespace, progress: Any) -> str:
@@ -159,6 +161,7 @@ def _pgvector(metric: Any, options: argparse.Namespace, progress: Any) -> str:
 
 def _qdrant(metric: Any, options: argparse.Namespace, progress: Any) -> str:
     from ..export import to_qdrant
+    from ..export.arrays import comparison
 
     vectors, ids = _items(options)
     where = {"url": options.url} if options.place is None else {"path": options.place}
@@ -179,18 +182,13 @@ def _qdrant(metric: Any, options: argparse.Namespace, progress: Any) -> str:
         client.close()
     except (ApiException, RuntimeError) as error:
         raise ValueError(f"Qdrant says: {error}") from error
-    return f"{_similarity(metric)} to queries mapped by the metric"
+    return f"{comparison(metric)} to queries mapped by the metric"
 
 
 def _items(options: argparse.Namespace) -> tuple[Any, Any]:
     from .inputs import read_items
 
     return read_items(options.vectors, options.ids)
-
-
-def _similarity(metric: Any) -> str:
-    """The similarity to search mapped vectors by."""
-    return "inner product" if metric.inner_product else "Euclidean distance"
 
 
 TARGETS: dict[str, Callable[[Any, argparse.Namespace, Any], str]] = {

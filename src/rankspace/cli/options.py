@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from .._engine.checks import SIMILARITIES
+
 Verb = Callable[[argparse.Namespace], str]
 
 JUDGMENTS = "qrels file (TREC or BEIR), BEIR folder, or name of a data set"
@@ -86,6 +88,15 @@ def add_embeddings(parser: Any) -> None:
         nargs=2,
         metavar=("CORPUS", "QUERIES"),
         help="files of vectors to use, if a BEIR folder has several",
+    )
+
+
+def add_similarity(parser: Any, default: str) -> None:
+    """Add the option ``--similarity``; its default is described in words."""
+    parser.add_argument(
+        "--similarity",
+        choices=SIMILARITIES,
+        help=f"what vectors are compared by; by default {default}",
     )
 
 

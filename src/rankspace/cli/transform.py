@@ -34,6 +34,7 @@ def add_transform(verbs: Any) -> None:
 def transform(options: argparse.Namespace) -> str:
     """Map vectors by a metric."""
     from ..export import to_npy
+    from ..export.arrays import comparison
     from ..metrics import load_metric
 
     metric: Any = load_metric(options.metric)
@@ -47,5 +48,14 @@ def transform(options: argparse.Namespace) -> str:
             progress=progress.show,
         )
     if options.json:
-        return as_json({"shape": [n_rows, width], "output": options.output})
-    return f"mapped {n_rows} vectors to {width} components: wrote {options.output}"
+        return as_json(
+            {
+                "shape": [n_rows, width],
+                "output": options.output,
+                "search": comparison(metric),
+            }
+        )
+    return (
+        f"mapped {n_rows} vectors to {width} components: wrote {options.output}; search: "
+        f"{comparison(metric)}"
+    )

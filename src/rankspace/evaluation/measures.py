@@ -240,6 +240,7 @@ def evaluate(
         query_ids=relevance.query_ids,
         weights=relevance.weights,
         n_unlisted=int(np.sum(~evaluator.listed)),
+        similarity=evaluator.similarity,
     )
 
 
@@ -265,6 +266,7 @@ class _Evaluator:
         self.values = np.full((relevance.n_queries, len(names)), np.nan)
         self.states = np.zeros(relevance.n_queries, dtype=np.int64)
         self.listed = np.zeros(relevance.n_queries, dtype=bool)
+        self.similarity: str | None = None
         if "exponential" in self._gains:
             _check_gains(relevance)
 
@@ -291,11 +293,13 @@ class _Evaluator:
         if isinstance(ranking, Ranking):
             self._check_size(ranking)
             check_items(ranking.item_ids, self.relevance, np.unique(ranking.items))
+            self.similarity = ranking.similarity
             if remote:
                 self._evaluate_remotely(None, list(_blocks_of(ranking)), None)
             else:
                 self._evaluate_here([ranking])
         elif remote and isinstance(ranking, RankingBlocks) and not ranking.started:
+            self.similarity = ranking.search.similarity
             self._evaluate_remotely(ranking.search, ranking.blocks, ranking.state)
         else:
             self._evaluate_here(ranking)
@@ -314,6 +318,7 @@ class _Evaluator:
         for block in blocks:
             queries, _, _ = self.score_block(block, n_lists)
             self.listed[queries] = True
+            self.similarity = block.similarity
             n_lists += block.n_queries
             if self._by_id(block):
                 names.append(block.query_ids)
@@ -496,4 +501,5 @@ def _blocks_of(ranking: Ranking) -> Iterator[Ranking]:
             ranking.n_items,
             take_or_none(ranking.query_ids, slice(first, first + LISTS_PER_BLOCK)),
             ranking.item_ids,
+            ranking.similarity,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -108,6 +109,7 @@ def leave_one_out(
     y: Any,
     metric: Embedding | None = None,
     *,
+    similarity: str | None = None,
     ks: Sequence[int] = (1, 3, 5, 7, 9, 11, 15, 21),
     measures: str = "auc map mrr",
 ) -> Report:
@@ -123,7 +125,9 @@ def leave_one_out(
     y : array-like of shape (n_items,)
         Their classes.
     metric : LinearMetric, BilinearMetric or AsymmetricMetric, optional
-        The metric; Euclidean distance by default.
+        The metric; by default the similarity of unmapped vectors.
+    similarity : {"cosine", "dot", "euclidean"}, optional
+        What vectors are compared by; by default that of the metric, or "euclidean" without one.
     ks : sequence of int, default=(1, 3, 5, 7, 9, 11, 15, 21)
         For each of them ``knn-error@k``, ``p@k`` and ``ndcg-mlr@k`` are added.
     measures : str, default="auc map mrr"
@@ -149,7 +153,7 @@ def leave_one_out(
         )
     relevance = Relevance.from_labels(y)
     labels = check_labels(y, "y")
-    index = Index(X, metric)
+    index = Index(X, metric, similarity=similarity)
     queries = np.asarray(X)
     rows = np.arange(len(queries))
     names = " ".join([measures, *(f"p@{k} ndcg-mlr@{k}" for k in ks)])
@@ -159,11 +163,10 @@ def leave_one_out(
     for k in ks:
         wrong = _winners(ranking, labels, k) != labels
         errors[f"knn-error@{k}"] = wrong.astype(float)
-    return Report(
-        {**report.values, **errors},
-        report.smaller_is_better | frozenset(errors),
-        report.query_ids,
-        report.weights,
+    return replace(
+        report,
+        values={**report.values, **errors},
+        smaller_is_better=report.smaller_is_better | frozenset(errors),
     )
 
 
@@ -208,5 +211,9 @@ def _without_own(ranking: Ranking) -> Ranking:
     counts = np.bincount(owner[others], minlength=len(ranking))
     indptr = indptr_of(counts)
     return Ranking(
-        indptr, ranking.items[others], ranking.distances[others], ranking.n_items
+        indptr,
+        ranking.items[others],
+        ranking.distances[others],
+        ranking.n_items,
+        similarity=ranking.similarity,
     )

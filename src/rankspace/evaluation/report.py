@@ -26,6 +26,11 @@ class _Table:
     def _rows(self) -> list[Row]:
         raise NotImplementedError
 
+    similarity: str | None = None  # what vectors were compared by
+
+    def _first_lines(self) -> list[str]:
+        return [] if self.similarity is None else [f"similarity: {self.similarity}"]
+
     def _notes(self) -> list[str]:
         return []
 
@@ -33,12 +38,14 @@ class _Table:
         raise NotImplementedError
 
     def __str__(self) -> str:
-        return "\n".join([as_text(self._header(), self._rows()), *self._notes()])
+        table = as_text(self._header(), self._rows())
+        return "\n".join([*self._first_lines(), table, *self._notes()])
 
     def to_markdown(self) -> str:
         """A Markdown table."""
+        first = [f"{line}\n" for line in self._first_lines()]
         notes = [f"\n{note}" for note in self._notes()]
-        return "\n".join([as_markdown(self._header(), self._rows()), *notes])
+        return "\n".join([*first, as_markdown(self._header(), self._rows()), *notes])
 
     def to_csv(self) -> str:
         """The table as comma-separated values."""
@@ -80,6 +87,8 @@ class Report(_Table):
         Weight of each query in the means.
     n_unlisted : int, default=0
         Number of queries without a list in the ranking; they are scored as if it were empty.
+    similarity : {"cosine", "dot", "euclidean"}, optional
+        What the ranking compared vectors by, before a metric maps them; None if it is not known.
 
     Examples
     --------
@@ -96,6 +105,7 @@ class Report(_Table):
     query_ids: np.ndarray | None = None
     weights: np.ndarray | None = None
     n_unlisted: int = 0
+    similarity: str | None = None
 
     @property
     def n_queries(self) -> int:
@@ -148,6 +158,7 @@ class Report(_Table):
             self.smaller_is_better,
             take_or_none(self.query_ids, queries),
             take_or_none(self.weights, queries),
+            similarity=self.similarity,
         )
 
     def _query_weights(self) -> np.ndarray:
@@ -178,6 +189,7 @@ class Report(_Table):
         return {
             "n_queries": self.n_queries,
             "n_unlisted": self.n_unlisted,
+            "similarity": self.similarity,
             "query_ids": ids,
             "measures": measures,
         }
@@ -237,6 +249,8 @@ class Comparison(_Table):
         Number of queries that neither report leaves out.
     smaller_is_better : frozenset of str
         Measures of error, where less is better.
+    similarity : str, optional
+        What vectors were compared by, or what before and what after; None if neither is known.
     """
 
     before: dict[str, float]
@@ -246,6 +260,7 @@ class Comparison(_Table):
     p_value: dict[str, float]
     n_queries: dict[str, int]
     smaller_is_better: frozenset[str] = frozenset()
+    similarity: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """All numbers as plain Python objects."""
@@ -325,7 +340,10 @@ def compare(before: Report, after: Report, *, random_state: int = 0) -> Comparis
         raise ValueError(
             "the reports must weight the queries alike: their weights differ."
         )
-    comparison = Comparison({}, {}, {}, {}, {}, {}, before.smaller_is_better)
+    similarity = _joint_similarity(before.similarity, after.similarity)
+    comparison = Comparison(
+        {}, {}, {}, {}, {}, {}, before.smaller_is_better, similarity
+    )
     for name in names:
         counted = ~np.isnan(before.values[name]) & ~np.isnan(after.values[name])
         if not counted.any():
@@ -359,6 +377,12 @@ def same_queries(before: Report, after: Report) -> np.ndarray:
             "the reports must be of the same queries: their query ids differ."
         )
     return positions
+
+
+def _joint_similarity(before: str | None, after: str | None) -> str | None:
+    if before == after:
+        return before
+    return f"{before or 'not known'} before, {after or 'not known'} after"
 
 
 def _label(name: str, smaller_is_better: frozenset[str]) -> str:

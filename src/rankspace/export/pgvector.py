@@ -16,7 +16,7 @@ from .._engine.optional import require
 from .._engine.vectors import BLOCK, VectorBlocks
 from ..metrics.embedding import EmbeddingMetric
 from ..relevance.rows import check_ids
-from .arrays import Progress, open_blocks, with_progress
+from .arrays import Progress, blocks_of, open_blocks
 
 MAX_COMPONENTS = {"exact": 16_000, "hnsw": 2_000}  # limits of pgvector
 # Signature, flags and extension length; then the trailer, a field count of -1.
@@ -79,7 +79,9 @@ def to_pgvector(
 ) -> str:
     """Store mapped items in a PostgreSQL table with the pgvector extension.
 
-    The table has the columns ``id`` and ``embedding``. It is created and filled in one transaction.
+    They are compared by inner product under a `BilinearMetric`, else by Euclidean distance. Under
+    the cosine, vectors have unit length before they are mapped. The table has the columns ``id``
+    and ``embedding``. It is created and filled in one transaction.
 
     Parameters
     ----------
@@ -263,7 +265,7 @@ def _rows(
     progress: Progress | None,
 ) -> Iterator[tuple[Any, np.ndarray]]:
     """Names and mapped vectors of each block."""
-    for start, block in with_progress(blocks, progress):
+    for start, block in blocks_of(metric, blocks, progress):
         names: Any = range(start, start + len(block))
         if ids is not None:
             names = ids[start : start + len(block)].tolist()

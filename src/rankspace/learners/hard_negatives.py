@@ -30,20 +30,24 @@ def default_n_negatives(n_queries: int) -> int:
 
 
 def with_hard_negatives(
-    X: Any, relevance: Relevance, queries: Any
+    X: Any, relevance: Relevance, queries: Any, similarity: str | None = None
 ) -> tuple[Any, Relevance]:
     """Judged items plus hard negatives, with the judgments of these items.
 
-    Nothing is left out if the queries are items themselves, nor if items differ in length: what is
-    near then depends on whether a metric goes by distances or by inner products.
+    Negatives are nearest by the similarity that the metric is for. Nothing is left out if the
+    queries are items themselves, nor if no similarity is named and items differ in length: what is
+    near then depends on the similarity.
     """
     if queries is None or (relevance.query_items >= 0).any():
         return X, relevance
     judged = np.unique(relevance.items)
     n_negatives = default_n_negatives(relevance.n_queries)
-    if judged.size + n_negatives >= relevance.n_items or not has_equal_norms(X):
+    if judged.size + n_negatives >= relevance.n_items:
         return X, relevance
-    negatives = mine_hard_negatives(Index(X), queries, judged, n_negatives)
+    if similarity is None and not has_equal_norms(X):
+        return X, relevance
+    index = Index(X, similarity=similarity)
+    negatives = mine_hard_negatives(index, queries, judged, n_negatives)
     items = np.sort(np.concatenate((judged, negatives)))
     return X[items], relevance._take_items(items)
 

@@ -10,7 +10,9 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._engine.vectors import as_rows, power_of_two
+from .._engine.similarity import unit_rows
+from .._engine.vectors import as_rows
+from ..metrics.embedding import LinearMetric
 from .base import FLOATS, BaseRanker
 
 
@@ -81,7 +83,7 @@ class LinearRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseRanker
             Takes two vectors, as required by ``KNeighborsClassifier(metric=...)``.
         """
         check_is_fitted(self)
-        return _Distance(self.metric_.components)
+        return _Distance(self.metric_)
 
     def pair_distance(self, pairs: Any) -> np.ndarray:
         """Learned distance between the two points of each pair.
@@ -101,10 +103,7 @@ class LinearRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseRanker
             raise ValueError(
                 f"pairs must have shape (n_pairs, 2, {self.n_features_in_}): got {pairs.shape}."
             )
-        mapped = self.metric_.transform(pairs[:, 0] - pairs[:, 1])
-        # A power of two rounds nothing, and keeps squares from underflow and overflow.
-        unit = power_of_two(mapped)
-        return np.linalg.norm(mapped / unit, axis=1) * mapped.dtype.type(unit)
+        return self.metric_.pair_distances(pairs[:, 0], pairs[:, 1])
 
     def pair_score(self, pairs: Any) -> np.ndarray:
         """Negative learned distance of each pair: larger means more similar.
@@ -129,8 +128,12 @@ class LinearRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseRanker
 class _Distance:
     """Distance of two points after a linear map; unlike a closure, it can be pickled."""
 
-    def __init__(self, components: np.ndarray) -> None:
-        self.components = components
+    def __init__(self, metric: LinearMetric) -> None:
+        self.components = metric.components
+        self.similarity = metric.similarity
 
     def __call__(self, u: Any, v: Any) -> float:
-        return math.hypot(*self.components @ (np.asarray(u) - np.asarray(v)))
+        u, v = np.asarray(u), np.asarray(v)
+        if self.similarity == "cosine":
+            u, v = unit_rows(np.stack((u, v)), "the pair")
+        return math.hypot(*self.components @ (u - v))

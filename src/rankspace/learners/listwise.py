@@ -16,6 +16,7 @@ from sklearn.utils.metaestimators import available_if
 
 from .._engine.checks import check_choice
 from .._engine.parallel.threads import n_threads, thread_map
+from .._engine.similarity import unit_rows
 from ..metrics.embedding import (
     AsymmetricMetric,
     BilinearMetric,
@@ -33,6 +34,13 @@ from .solvers.smooth.lbfgs import Minimum
 from .solvers.smooth.pair_loss import GAINS, Grouped, Listwise, PairLoss, QueryLoss
 
 SIDES = {"shared": PairLoss, "query": QueryLoss}
+# What the metric of each of the sides can be compared by. Separate maps mix squared distances and
+# products, which agree for vectors of equal length only.
+SIMILARITIES = {
+    "shared": ("euclidean", "cosine"),
+    "query": ("dot", "cosine"),
+    "separate": ("cosine",),
+}
 MAX_TEMPERATURE_QUERIES = 200  # that choose the temperature
 # Default regs times the number of queries. On held-out training queries of SciFact and NFCorpus (48
 # draws, 100 to 400 to learn from) one reg of 24 to 0.8 gained less, overall or for new documents.
@@ -55,11 +63,16 @@ class ListwiseMap(LinearRanker):
         which often errs less than a single reg in between. By default 80 and 2.4 over the number of
         queries.
     sides : {"shared", "query", "separate"}, default="shared"
-        "shared" maps queries and items by the same map. "query" maps only queries: items stay
-        unchanged and are ranked by their inner product with the mapped query, which for unit-length
-        vectors is the cosine up to a factor. "separate" learns both and takes the mean of the
-        squared distance and of minus twice the product, which is a map for each side and often errs
-        less than either. The last two are for equal-norm vectors.
+        "shared" maps queries and items by the same map and compares them by Euclidean distance.
+        "query" maps only queries: items stay unchanged and are ranked by their inner product with
+        the mapped query. "separate" learns both and takes the mean of the squared distance and of
+        minus twice the product, which is a map for each side and often errs less than either; it is
+        for vectors of equal length.
+    similarity : {"cosine", "dot", "euclidean"}, optional
+        What unmapped vectors are compared by. With "cosine", queries and items are brought to unit
+        length before learning, and by the learned metric before its map. By default vectors are
+        taken as they are: "euclidean" for a shared map, "dot" for a map of the queries. A shared
+        map has no "dot", a map of the queries no "euclidean", and separate maps neither.
     whiten : float, default=0.2
         Degree of whitening before learning: none (0), full (1), or beyond, up to 2. It needs no
         judgments, so it holds for new items too.
@@ -132,6 +145,7 @@ class ListwiseMap(LinearRanker):
         reg: float | Sequence[float] | None = None,
         *,
         sides: str = "shared",
+        similarity: str | None = None,
         whiten: float = 0.2,
         temperature: float | Sequence[float] | None = None,
         gain: str = "exponential",
@@ -145,6 +159,7 @@ class ListwiseMap(LinearRanker):
     ) -> None:
         self.reg = reg
         self.sides = sides
+        self.similarity = similarity
         self.whiten = whiten
         self.temperature = temperature
         self.gain = gain
@@ -168,6 +183,9 @@ class ListwiseMap(LinearRanker):
         self._check_params()
         if queries is None:
             X, relevance = self._subsample_rows(X, relevance)
+        if self.similarity == "cosine":
+            X = unit_rows(X, "X")
+            queries = None if queries is None else unit_rows(queries, "queries")
         self.regs_ = self._regs(relevance.n_queries)
         scaling = Scaling.of(X)
         points = scaled_points(X, relevance, queries, scaling)
@@ -183,8 +201,10 @@ class ListwiseMap(LinearRanker):
         self.temperatures_ = problems[0].temperatures
         maps = self._minimise(problems, whitening)
         parts = self._parts(maps)
-        self.parts_ = {name: _mean_metric(parts[name], X.dtype) for name in parts}
-        return _mean_metric(maps, X.dtype)
+        self.parts_ = {
+            name: _mean_metric(parts[name], X.dtype, self.similarity) for name in parts
+        }
+        return _mean_metric(maps, X.dtype, self.similarity)
 
     def _regs(self, n_queries: int) -> list[float]:
         """The given regs, or the defaults for a number of queries, strongest first."""
@@ -338,11 +358,8 @@ class ListwiseMap(LinearRanker):
         if relevance.n_items > self.max_items:
             sizes = np.diff(relevance.indptr)[relevance.rows]
             group_of = (np.cumsum(sizes) - sizes) // max(1, self.max_items // 2)
-        metric = None
-        if side == "query":
-            identity = np.eye(X.shape[1], dtype=X.dtype)
-            metric = BilinearMetric(identity, identity)
-        index = Index(X, metric)
+        # What the maps of a side are compared by; for the cosine, X is at unit length already.
+        index = Index(X, similarity="dot" if side == "query" else "euclidean")
         groups = []
         for group in np.unique(group_of):
             members = numbers[group_of == group]
@@ -365,7 +382,10 @@ class ListwiseMap(LinearRanker):
         return np.sort(np.concatenate((judged, negatives)))
 
     def _check_params(self) -> None:
-        check_choice(self.sides, "sides", (*SIDES, "separate"))
+        check_choice(self.sides, "sides", SIMILARITIES)
+        if self.similarity is not None:
+            name = f"similarity with sides={self.sides!r}"
+            check_choice(self.similarity, name, SIMILARITIES[self.sides])
         if self.reg is not None:
             self._check_several("reg", include_boundaries="left")
         check_scalar(self.unjudged_weight, "unjudged_weight", Real)
@@ -459,7 +479,9 @@ def _by_side(maps: list[_Map], prefix: str) -> dict[str, list[_Map]]:
     }
 
 
-def _mean_metric(maps: list[_Map], dtype: Any) -> EmbeddingMetric:
+def _mean_metric(
+    maps: list[_Map], dtype: Any, similarity: str | None
+) -> EmbeddingMetric:
     """The metric of the mean squared distance (or minus twice the product) of several maps.
 
     With L and M, ``|L q - L x|^2 - 2 (M q)'x`` is ``|A q - L x|^2`` up to terms without x, where
@@ -470,20 +492,23 @@ def _mean_metric(maps: list[_Map], dtype: Any) -> EmbeddingMetric:
     regs = sorted({map_.reg for map_ in maps}, reverse=True)
     parameters: dict[str, Any] = {"method": "ListwiseMap", "sides": "separate"}
     parameters["reg"] = regs if len(regs) > 1 else regs[0]
+    settings: dict[str, Any] = {"parameters": parameters}
+    if similarity is not None:
+        settings["similarity"] = similarity
     if not shared:
         query_map = np.mean(query, axis=0).astype(dtype)
         identity = np.eye(len(query_map), dtype=dtype)
         parameters["sides"] = "query"
-        return BilinearMetric(query_map, identity, parameters=parameters)
+        return BilinearMetric(query_map, identity, **settings)
     item_map = _root_mean_square(shared)
     if not query:
         parameters["sides"] = "shared"
-        return LinearMetric(item_map.astype(dtype), parameters=parameters)
+        return LinearMetric(item_map.astype(dtype), **settings)
     query_map = item_map + np.linalg.solve(item_map.T, np.mean(query, axis=0))
     return AsymmetricMetric(
         (query_map / np.sqrt(2)).astype(dtype),
         (item_map / np.sqrt(2)).astype(dtype),
-        parameters=parameters,
+        **settings,
     )
 
 

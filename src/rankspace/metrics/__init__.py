@@ -1,6 +1,12 @@
 """Learned metrics: distances to save, load and search by."""
 
-from .embedding import AsymmetricMetric, BilinearMetric, EmbeddingMetric, LinearMetric
+from .embedding import (
+    AsymmetricMetric,
+    BilinearMetric,
+    EmbeddingMetric,
+    LinearMetric,
+    unchanged_metric,
+)
 from .local import LocalMetric
 from .storage import load_metric
 
@@ -11,4 +17,5 @@ __all__ = [
     "LinearMetric",
     "LocalMetric",
     "load_metric",
+    "unchanged_metric",
 ]

@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from .._engine.checks import SIMILARITIES, check_choice
+from .._engine.similarity import unit_rows
 from .._engine.vectors import check_is_matrix, power_of_two
 from ..search.index import Index
 from .storage import StoredMetric, read_only_array
 
 
 class EmbeddingMetric(StoredMetric):
-    """A metric that maps queries and items to vectors, which a vector index can store."""
+    """A metric that maps queries and items to vectors, which a vector index can store.
 
-    inner_product: bool  # the distance is minus the inner product, not Euclidean
+    Attributes
+    ----------
+    similarity : {"cosine", "dot", "euclidean"}
+        What unmapped vectors are compared by. With "cosine", queries and items are brought to unit
+        length before they are mapped; a zero vector is an error. Otherwise they are mapped as they
+        are.
+    inner_product : bool
+        How mapped vectors are compared: by inner product, or else by Euclidean distance.
+    """
+
+    inner_product: bool
     symmetric: bool  # queries and items are mapped alike
+    similarity: str
+    similarities: ClassVar[tuple[str, ...]]  # those that the class can have
     query_map: np.ndarray  # (n_components, n_query_features)
     item_map: np.ndarray  # (n_components, n_features)
     query_offset: np.ndarray  # (n_components,), added to mapped queries
@@ -28,11 +42,11 @@ class EmbeddingMetric(StoredMetric):
 
     def embed_items(self, X: Any) -> np.ndarray:
         """Map items to the vectors to store in an index; one vector gives one vector."""
-        return _map_vectors(X, self.item_map)
+        return self._map_vectors(X, self.item_map, "X")
 
     def embed_queries(self, Q: Any) -> np.ndarray:
         """Map queries to the vectors to search an index for; one vector gives one vector."""
-        mapped = _map_vectors(Q, self.query_map)
+        mapped = self._map_vectors(Q, self.query_map, "Q")
         if self.symmetric:
             return mapped
         return mapped + self.query_offset.astype(mapped.dtype, copy=False)
@@ -49,8 +63,41 @@ class EmbeddingMetric(StoredMetric):
         distances = cdist(queries / unit, items / unit) * unit
         return distances.astype(np.result_type(queries, items), copy=False)
 
+    def _map_vectors(self, X: Any, linear_map: np.ndarray, name: str) -> np.ndarray:
+        """Mapped rows, or one mapped vector."""
+        if np.ndim(X) == 1:
+            return self._map_rows(np.asarray(X)[None], linear_map, name)[0]
+        return self._map_rows(X, linear_map, name)
+
+    def _map_rows(self, X: Any, linear_map: np.ndarray, name: str) -> np.ndarray:
+        """Rows under a map in their own precision, brought to unit length first for the cosine."""
+        X = _checked_rows(X, linear_map.shape[1], name)
+        if self.similarity == "cosine":
+            X = unit_rows(X, name)
+        return np.asarray(X @ linear_map.T.astype(X.dtype, copy=False))
+
     def _index(self, X: Any) -> Index:
         return Index(X, self)
+
+    def _set_similarity(self, similarity: str) -> None:
+        check_choice(similarity, "similarity", self.similarities)
+        self.similarity = similarity
+
+    def _header(self) -> dict[str, str]:
+        return {**super()._header(), "similarity": self.similarity}
+
+    @classmethod
+    def _restore(
+        cls,
+        arrays: Mapping[str, np.ndarray],
+        parameters: dict[str, Any],
+        header: Mapping[str, str],
+    ) -> Self:
+        similarity = header.get("similarity", cls.similarities[0])
+        return cls(**arrays, similarity=similarity, parameters=parameters)  # type: ignore[call-arg]
+
+    def __repr__(self) -> str:
+        return f"{super().__repr__()[:-1]}, similarity={self.similarity!r})"
 
 
 class LinearMetric(EmbeddingMetric):
@@ -60,6 +107,8 @@ class LinearMetric(EmbeddingMetric):
     ----------
     components : array-like of shape (n_components, n_features)
         The map ``L``; the Mahalanobis matrix is ``W = L'L``.
+    similarity : {"euclidean", "cosine"}, default="euclidean"
+        With "cosine", vectors are brought to unit length before they are mapped.
     parameters : mapping, optional
         How the metric was learned, as JSON values; saved with it.
 
@@ -76,10 +125,16 @@ class LinearMetric(EmbeddingMetric):
     arrays = ("components",)
     inner_product = False
     symmetric = True
+    similarities = ("euclidean", "cosine")
 
     def __init__(
-        self, components: Any, *, parameters: Mapping[str, Any] | None = None
+        self,
+        components: Any,
+        *,
+        similarity: str = "euclidean",
+        parameters: Mapping[str, Any] | None = None,
     ) -> None:
+        self._set_similarity(similarity)
         self.components = _matrix(components, "components")
         self.query_map = self.components
         self.item_map = self.components
@@ -114,7 +169,7 @@ class LinearMetric(EmbeddingMetric):
         >>> from rankspace import LinearMetric
         >>> pca = PCA(n_components=2).fit(load_iris().data)
         >>> LinearMetric.from_transformer(pca)
-        LinearMetric(components (2, 4))
+        LinearMetric(components (2, 4), similarity='euclidean')
         """
         from sklearn.utils.validation import check_is_fitted
 
@@ -156,7 +211,29 @@ class LinearMetric(EmbeddingMetric):
         -------
         ndarray of shape (n, n_components)
         """
-        return _map_rows(X, self.components)
+        return self._map_rows(X, self.components, "X")
+
+    def pair_distances(self, U: Any, V: Any) -> np.ndarray:
+        """Distance of each row of one matrix from the same row of another.
+
+        Parameters
+        ----------
+        U, V : array-like of shape (n, n_features)
+            Points.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        n_features = self.n_features
+        U, V = _checked_rows(U, n_features, "U"), _checked_rows(V, n_features, "V")
+        if self.similarity == "cosine":
+            U, V = unit_rows(U, "U"), unit_rows(V, "V")
+        # Differences are mapped, not points, which may lie far from the origin.
+        mapped = (U - V) @ self.components.T.astype(U.dtype, copy=False)
+        # A power of two rounds nothing, and keeps squares from underflow and overflow.
+        unit = power_of_two(mapped)
+        return np.linalg.norm(mapped / unit, axis=1) * mapped.dtype.type(unit)
 
 
 class _SeparateMaps(EmbeddingMetric):
@@ -171,8 +248,10 @@ class _SeparateMaps(EmbeddingMetric):
         item_map: Any,
         *,
         query_offset: Any = None,
+        similarity: str | None = None,
         parameters: Mapping[str, Any] | None = None,
     ) -> None:
+        self._set_similarity(similarity or self.similarities[0])
         self.query_map = _matrix(query_map, "query_map")
         self.item_map = _matrix(item_map, "item_map")
         if query_offset is None:
@@ -200,6 +279,8 @@ class BilinearMetric(_SeparateMaps):
         The map ``B`` of items.
     query_offset : array-like of shape (n_components,), optional
         The vector ``a`` added to every mapped query; zero by default.
+    similarity : {"dot", "cosine"}, default="dot"
+        With "cosine", vectors are brought to unit length before they are mapped.
     parameters : mapping, optional
         How the metric was learned, as JSON values; saved with it.
 
@@ -213,6 +294,7 @@ class BilinearMetric(_SeparateMaps):
 
     kind = "bilinear"
     inner_product = True
+    similarities = ("dot", "cosine")
 
 
 class AsymmetricMetric(_SeparateMaps):
@@ -226,6 +308,8 @@ class AsymmetricMetric(_SeparateMaps):
         The map ``B`` of items.
     query_offset : array-like of shape (n_components,), optional
         The vector ``a`` added to every mapped query; zero by default.
+    similarity : {"euclidean", "cosine"}, default="euclidean"
+        With "cosine", vectors are brought to unit length before they are mapped.
     parameters : mapping, optional
         How the metric was learned, as JSON values; saved with it.
 
@@ -239,6 +323,37 @@ class AsymmetricMetric(_SeparateMaps):
 
     kind = "asymmetric"
     inner_product = False
+    similarities = ("euclidean", "cosine")
+
+
+def unchanged_metric(n_features: int, similarity: str) -> EmbeddingMetric:
+    """The similarity of unmapped vectors as a metric, the baseline without learning.
+
+    Parameters
+    ----------
+    n_features : int
+        Number of features.
+    similarity : {"cosine", "dot", "euclidean"}
+        Inner product at unit length, inner product, or Euclidean distance.
+
+    Returns
+    -------
+    LinearMetric or BilinearMetric
+        With identity maps.
+
+    Examples
+    --------
+    >>> from rankspace.metrics import unchanged_metric
+    >>> unchanged_metric(2, "cosine").distances([[3.0, 0.0]], [[0.0, 9.0], [5.0, 0.0]])
+    array([[-0., -1.]])
+    """
+    check_choice(similarity, "similarity", SIMILARITIES)
+    if similarity == "euclidean":
+        return LinearMetric.identity(n_features)
+    identity = np.eye(n_features)
+    return BilinearMetric(
+        identity, identity, similarity=similarity, parameters={"method": similarity}
+    )
 
 
 def _matrix(values: Any, name: str) -> np.ndarray:
@@ -248,22 +363,14 @@ def _matrix(values: Any, name: str) -> np.ndarray:
     return matrix
 
 
-def _map_vectors(X: Any, linear_map: np.ndarray) -> np.ndarray:
-    """Mapped rows, or one mapped vector."""
-    if np.ndim(X) == 1:
-        return _map_rows(np.asarray(X)[None], linear_map)[0]
-    return _map_rows(X, linear_map)
-
-
-def _map_rows(X: Any, linear_map: np.ndarray) -> np.ndarray:
-    """``X @ linear_map.T`` in the precision of ``X``."""
+def _checked_rows(X: Any, n_features: int, name: str) -> Any:
+    """Finite rows of floats with so many features, dense or sparse."""
     from sklearn.utils import check_array
 
     if getattr(X, "dtype", None) == np.float16:
         X = X.astype(np.float32)
-    check_is_matrix(X, "X")
+    check_is_matrix(X, name)
     X = check_array(X, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32))
-    n_features = linear_map.shape[1]
     if X.shape[1] != n_features:
-        raise ValueError(f"X must have {n_features} features: got {X.shape[1]}.")
-    return np.asarray(X @ linear_map.T.astype(X.dtype, copy=False))
+        raise ValueError(f"{name} must have {n_features} features: got {X.shape[1]}.")
+    return X

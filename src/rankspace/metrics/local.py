@@ -220,7 +220,10 @@ class LocalMetric(StoredMetric):
 
     @classmethod
     def _restore(
-        cls, arrays: Mapping[str, np.ndarray], parameters: dict[str, Any]
+        cls,
+        arrays: Mapping[str, np.ndarray],
+        parameters: dict[str, Any],
+        header: Mapping[str, str],
     ) -> Self:
         scaling_arrays = [arrays[name] for name in SCALING_ARRAYS]
         return cls(

@@ -76,14 +76,19 @@ class StoredMetric(ABC):
         """
         from safetensors.numpy import save
 
-        header = {
+        content = save(
+            {name: getattr(self, name) for name in self.arrays}, self._header()
+        )
+        with replacing(path) as stream:
+            stream.write(content)
+
+    def _header(self) -> dict[str, str]:
+        """What a file says about the arrays."""
+        return {
             "rankspace_format": str(FORMAT_VERSION),
             "kind": self.kind,
             "parameters": json.dumps(self.parameters),
         }
-        content = save({name: getattr(self, name) for name in self.arrays}, header)
-        with replacing(path) as stream:
-            stream.write(content)
 
     @classmethod
     def load(cls, path: PathLike) -> Self:
@@ -101,9 +106,13 @@ class StoredMetric(ABC):
 
     @classmethod
     def _restore(
-        cls, arrays: Mapping[str, np.ndarray], parameters: dict[str, Any]
+        cls,
+        arrays: Mapping[str, np.ndarray],
+        parameters: dict[str, Any],
+        header: Mapping[str, str],
     ) -> Self:
-        return cls(**arrays, parameters=parameters)  # type: ignore[call-arg]
+        """A metric from the content of a file."""
+        raise NotImplementedError
 
     def __repr__(self) -> str:
         shapes = [f"{name} {getattr(self, name).shape}" for name in self.arrays]
@@ -147,7 +156,7 @@ def load_metric(path: PathLike) -> StoredMetric:
     ...     path = os.path.join(folder, "metric.safetensors")
     ...     LinearMetric([[1.0, 2.0]]).save(path)
     ...     load_metric(path)
-    LinearMetric(components (1, 2))
+    LinearMetric(components (1, 2), similarity='euclidean')
     """
     from safetensors import SafetensorError, safe_open
 
@@ -168,7 +177,8 @@ def load_metric(path: PathLike) -> StoredMetric:
             f"{path} is not a metric file, or is damaged or cut short ({error}). Save it again."
         ) from error
     try:
-        return kind._restore(arrays, json.loads(header.get("parameters", "{}")))
+        parameters = json.loads(header.get("parameters", "{}"))
+        return kind._restore(arrays, parameters, header)
     except (KeyError, ValueError) as error:
         raise ValueError(f"{path} does not hold a valid metric: {error}") from error
 

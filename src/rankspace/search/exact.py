@@ -36,6 +36,8 @@ def as_vectors(X: Any, name: str) -> np.ndarray:
 class ExactSearch(Step):
     """Exact nearest-neighbour search, by Euclidean distance or by minus the inner product.
 
+    The name of a similarity goes into rankings.
+
     Squared distances are ``|q|^2 + (|x|^2 - 2 q'x)``; the bracket orders the items, and only it is
     computed for all of them. Vectors far from the origin lose its digits, so it is computed from
     the centre of the items. Vectors so short or so long that their squares leave the range of their
@@ -49,8 +51,10 @@ class ExactSearch(Step):
         *,
         ids: np.ndarray | None = None,
         inner_product: bool = False,
+        similarity: str | None = None,
         backend: str = "exact",
     ) -> None:
+        self.similarity = similarity
         self.ids = ids
         self.inner_product = inner_product
         self.unit = 1.0
@@ -132,7 +136,13 @@ class ExactSearch(Step):
             distances = np.sqrt(distances) * self.unit
         indptr = indptr_of([row.size for row in items])
         return Ranking(
-            indptr, np.concatenate(items), distances, self.n_items, query_ids, self.ids
+            indptr,
+            np.concatenate(items),
+            distances,
+            self.n_items,
+            query_ids,
+            self.ids,
+            self.similarity,
         )
 
     def _rank_nearest(

@@ -8,7 +8,9 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
+from .._engine.checks import SIMILARITIES, check_choice
 from .._engine.parallel.threads import n_threads
+from .._engine.similarity import by_inner_product, unit_rows
 from .._engine.vectors import stored_names
 from ..relevance.rows import check_ids, take_or_none
 from .blocks import QueryBlock, RankingBlocks
@@ -21,7 +23,8 @@ QUERY_BLOCK = 256
 class Embedding(Protocol):
     """A metric that search can use: maps after which it is a plain distance or inner product."""
 
-    inner_product: bool
+    similarity: str  # what unmapped vectors are compared by
+    inner_product: bool  # how mapped vectors are compared; else by Euclidean distance
     symmetric: bool  # whether queries are mapped as items are
 
     def embed_items(self, X: Any) -> np.ndarray:
@@ -43,9 +46,12 @@ class Index:
     ----------
     X : path or array-like of shape (n_items, n_features)
         Items, or a file of vectors. Floats keep their precision, float16 is converted to float32.
-        Without a metric the array is not copied: do not change it afterwards.
+        Without a metric and the cosine the array is not copied: do not change it afterwards.
     metric : LinearMetric, BilinearMetric or AsymmetricMetric, optional
-        The metric; Euclidean distance by default.
+        The metric; by default the similarity of unmapped vectors.
+    similarity : {"cosine", "dot", "euclidean"}, optional
+        What vectors are compared by; by default that of the metric, or "euclidean" without one.
+        The cosine brings items and queries to unit length; a zero vector is an error.
     ids : array-like of str, optional
         Names of the items, which come back in every `Ranking`; by default those in the file.
     backend : {"exact", "faiss"}, default="exact"
@@ -73,6 +79,7 @@ class Index:
         X: Any,
         metric: Embedding | None = None,
         *,
+        similarity: str | None = None,
         ids: Any = None,
         backend: Literal["exact", "faiss"] = "exact",
         max_memory: int = 256,
@@ -87,23 +94,34 @@ class Index:
                 "own rank, or rerank for a shortlist of another index."
             )
         self.metric = metric
+        self.similarity = _similarity_of(metric, similarity)
         self.backend = backend
         self.max_memory = max_memory
         ids = stored_names(X) if ids is None else ids
         X = as_vectors(X, "X")
         self._centre = np.zeros(X.shape[1])
-        if metric is not None and metric.symmetric:
+        if self._ignores_shift:
             # A linear metric ignores a common shift, but its products lose digits to one.
             self._centre = centre_of(X)
         self._blocks = [self._embed_items(X)]
         self.ids = check_ids(ids, self.n_items, "ids")
         self._search: ExactSearch | None = None
 
+    @property
+    def _ignores_shift(self) -> bool:
+        """Whether the metric is the same after a common shift, which changes lengths."""
+        symmetric = self.metric is not None and self.metric.symmetric
+        return symmetric and self.similarity != "cosine"
+
     def _embed_items(self, X: np.ndarray) -> np.ndarray:
         self._check_features(X, "X")
         if self.metric is None:
-            return X
+            return self._unmapped(X, "X")
         return self.metric.embed_items(CentredRows(X, self._centre)[:])
+
+    def _unmapped(self, X: np.ndarray, name: str) -> np.ndarray:
+        """Vectors to compare without a metric."""
+        return unit_rows(X, name) if self.similarity == "cosine" else X
 
     def _check_features(self, X: np.ndarray, name: str) -> None:
         if X.shape[1] != self._centre.size:
@@ -273,10 +291,14 @@ class Index:
         if self._search is None:
             if len(self._blocks) > 1:
                 self._blocks = [np.concatenate(self._blocks)]
+            inner_product = by_inner_product(self.similarity)
+            if self.metric is not None:
+                inner_product = self.metric.inner_product
             self._search = ExactSearch(
                 self._blocks[0],
                 ids=self.ids,
-                inner_product=self.metric is not None and self.metric.inner_product,
+                inner_product=inner_product,
+                similarity=self.similarity,
                 backend=self.backend,
             )
         return self._search
@@ -318,8 +340,8 @@ class Index:
     def _embed_queries(self, Q: np.ndarray) -> np.ndarray:
         if self.metric is None:
             self._check_features(Q, "Q")
-            return Q
-        if self.metric.symmetric:
+            return self._unmapped(Q, "Q")
+        if self._ignores_shift:
             Q = CentredRows(Q, self._centre)[:]
         return self.metric.embed_queries(Q)
 
@@ -352,3 +374,17 @@ def candidate_lists(
             f"{items.max()}."
         )
     return lists
+
+
+def _similarity_of(metric: Embedding | None, similarity: str | None) -> str:
+    """The similarity of a metric, or the one asked for without a metric."""
+    if similarity is not None:
+        check_choice(similarity, "similarity", SIMILARITIES)
+    if metric is None:
+        return similarity or "euclidean"
+    if similarity not in (None, metric.similarity):
+        raise ValueError(
+            f"similarity must be that of the metric, {metric.similarity!r}: got {similarity!r}. "
+            "Leave it out."
+        )
+    return metric.similarity

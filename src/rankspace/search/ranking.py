@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from .._engine.checks import SIMILARITIES, check_choice
 from ..relevance.rows import (
     check_ids,
     check_offsets,
@@ -24,8 +25,9 @@ from ..relevance.rows import (
 class Ranking:
     """Ranked items of many queries and their distances, nearest first.
 
-    Smaller is nearer, also for similarities, whose distance is minus the similarity. Items at
-    equal distance are in the order of their index.
+    Smaller is nearer. A distance is minus the cosine or dot product of unmapped vectors, minus the
+    inner product of vectors mapped by a `BilinearMetric`, else a Euclidean distance. Items at equal
+    distance are in the order of their index.
 
     Parameters
     ----------
@@ -39,6 +41,8 @@ class Ranking:
         Number of rows of ``X``.
     query_ids, item_ids : ndarray of str, optional
         Names of the queries and of the rows of ``X``.
+    similarity : {"cosine", "dot", "euclidean"}, optional
+        What vectors were compared by, before a metric maps them; None if it is not known.
 
     Examples
     --------
@@ -55,6 +59,7 @@ class Ranking:
     n_items: int
     query_ids: Any = None
     item_ids: Any = None
+    similarity: str | None = None
 
     def __post_init__(self) -> None:
         indptr = whole_numbers(self.indptr, "indptr")
@@ -68,6 +73,8 @@ class Ranking:
             "query_ids": check_ids(self.query_ids, indptr.size - 1, "query_ids"),
             "item_ids": check_ids(self.item_ids, self.n_items, "item_ids"),
         }
+        if self.similarity is not None:
+            check_choice(self.similarity, "similarity", SIMILARITIES)
         if items.shape != distances.shape:
             raise ValueError(
                 f"items and distances must be 1-d and equally long: got shapes {items.shape} and "
@@ -197,6 +204,11 @@ class Ranking:
         for block in blocks:
             if block.n_items != first.n_items or not _same_ids(block, first):
                 raise ValueError("blocks must rank the same items.")
+            if block.similarity != first.similarity:
+                raise ValueError(
+                    f"blocks must rank by the same similarity: got {first.similarity} and "
+                    f"{block.similarity}."
+                )
         if names and len(names) < len(blocks):
             raise ValueError("either all blocks must have query_ids, or none.")
         return cls(
@@ -206,6 +218,7 @@ class Ranking:
             first.n_items,
             np.concatenate(names) if names else None,
             first.item_ids,
+            first.similarity,
         )
 
     @property
@@ -242,13 +255,8 @@ class Ranking:
             raise ValueError(f"k must not be negative: got {k}.")
         lengths = np.minimum(np.diff(self.indptr), k)
         indptr, at = gather_rows(self.indptr[:-1], lengths)
-        return Ranking(
-            indptr,
-            self.items[at],
-            self.distances[at],
-            self.n_items,
-            self.query_ids,
-            self.item_ids,
+        return replace(
+            self, indptr=indptr, items=self.items[at], distances=self.distances[at]
         )
 
     def to_run(self) -> dict[str, dict[str, float]]:

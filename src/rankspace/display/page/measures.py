@@ -108,7 +108,12 @@ def _group(report: Report, name: str, queries: np.ndarray) -> Report:
     if report.weights is not None:
         weights = report.weights[queries]
     values = {name: report.values[name][queries]}
-    return Report(values, report.smaller_is_better, None, weights)
+    return Report(
+        values,
+        report.smaller_is_better,
+        weights=weights,
+        similarity=report.similarity,
+    )
 
 
 def methods_section(paired: PairedReports, others: Mapping[str, Report]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -121,8 +121,8 @@ def pair_reports(
             f"{', '.join(before.values)} and {', '.join(after.values)}."
         )
     return PairedReports(
-        before=_with_values(before, before_values),
-        after=_with_values(before, after_values),
+        before=_with_values(before, before_values, before.similarity),
+        after=_with_values(before, after_values, after.similarity),
         names=(str(names[0]), str(names[1])),
         rankings=rankings,
         relevance=relevance,
@@ -144,5 +144,8 @@ def _check_queries(report: Report, relevance: Relevance) -> None:
     )
 
 
-def _with_values(report: Report, values: dict[str, np.ndarray]) -> Report:
-    return Report(values, report.smaller_is_better, report.query_ids, report.weights)
+def _with_values(
+    report: Report, values: dict[str, np.ndarray], similarity: str | None
+) -> Report:
+    """Other values of the queries of a report."""
+    return replace(report, values=values, similarity=similarity)

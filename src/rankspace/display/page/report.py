@@ -134,7 +134,12 @@ def write_report(
         example_section(lists, example),
         extremes_section(lists, n_extremes),
     ]
-    remarks = [*notes, _left_out(paired), *_not_shown(paired, before, after)]
+    remarks = [
+        *notes,
+        *_similarity(paired),
+        _left_out(paired),
+        *_not_shown(paired, before, after),
+    ]
     content = page(
         title, _head(title, paired), sections, _foot(remarks), svg.LEGEND_STYLE
     )
@@ -310,6 +315,12 @@ def _foot(remarks: Sequence[str]) -> str:
     return (
         f"<h2>Notes</h2><ul>{items}</ul><p>Made with rankspace {text(__version__)}.</p>"
     )
+
+
+def _similarity(paired: PairedReports) -> list[str]:
+    """What vectors were compared by, if it is known."""
+    similarity = paired.comparison.similarity
+    return [] if similarity is None else [f"Similarity: {similarity}."]
 
 
 def _left_out(paired: PairedReports) -> str:
