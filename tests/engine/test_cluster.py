@@ -23,6 +23,7 @@ from rankspace._engine.parallel import (
     Tree,
     current_backend,
     shards_of,
+    threads,
     total_of,
 )
 from rankspace._engine.parallel.transport import Payload, mapped_file
@@ -229,7 +230,7 @@ def test_same_result_in_serial_in_threads_and_on_workers(
 ):
     X, y = data
     expected = components(learner, X, y, "serial")
-    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    monkeypatch.setattr(threads, "OMP_NUM_THREADS", "2")
     np.testing.assert_array_equal(components(learner, X, y, "threads"), expected)
     for shards in (1, 3):
         found = components(learner, X, y, client, shards=shards)
@@ -268,7 +269,8 @@ def lists_of_documents(rng, n_lists=40, length=12):
 def test_same_local_metrics(kind, rng, data, client, monkeypatch):
     found = []
     for where in ("serial", "threads", client):
-        monkeypatch.setenv("OMP_NUM_THREADS", "2" if where == "threads" else "1")
+        n = "2" if where == "threads" else "1"
+        monkeypatch.setattr(threads, "OMP_NUM_THREADS", n)
         model = LGMML(3, random_state=0)
         with rankspace.use_backend(where):
             if kind == "lists":
@@ -320,7 +322,7 @@ def test_tasks_are_named_by_what_they_do(data, client, monkeypatch):
 
 
 def test_workers_in_this_process_restore_its_blas_threads(data):
-    def threads():
+    def blas_threads():
         blas = [
             library for library in threadpool_info() if library["user_api"] == "blas"
         ]
@@ -330,10 +332,10 @@ def test_workers_in_this_process_restore_its_blas_threads(data):
         processes=False, dashboard_address=None, silence_logs=50
     )
     with threadpool_limits(2, "blas"), cluster, distributed.Client(cluster) as client:
-        before = threads()
+        before = blas_threads()
         assert max(before.values()) == 2
         components("gmml", *data, client)
-        assert before.items() <= threads().items()
+        assert before.items() <= blas_threads().items()
 
 
 # ---------------------------------------------------------------------- lost workers and schedulers

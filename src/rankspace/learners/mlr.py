@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, check_scalar
-from threadpoolctl import threadpool_limits
 
 from .._engine.checks import check_choice, check_components
 from .._engine.files import PathLike
+from .._engine.parallel.threads import single_threaded_blas
 from ..evaluation.measures import parse_measure
 from ..metrics.embedding import LinearMetric
 from ..relevance.relevance import Relevance
@@ -171,7 +172,8 @@ class MLR(LinearRanker):
             points, relevance, self.measure, all_queries, self.max_memory
         )
         # For the small products of the inner solver, starting threads costs more than it saves.
-        with threadpool_limits(1 if X.shape[1] <= 512 else None, "blas"):
+        one_thread = X.shape[1] <= 512
+        with single_threaded_blas() if one_thread else nullcontext():
             problem = self._metric_problem(loss, scaling.scale)
             result = self._solve(problem)
         self._warn(result)
