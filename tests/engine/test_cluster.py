@@ -418,7 +418,7 @@ def test_a_lost_scheduler_leaves_a_checkpoint(
     data, lone_scheduler, tmp_path, monkeypatch
 ):
     # Every round is written, however long the last writing took.
-    monkeypatch.setattr("rankspace.learners.solvers.cutting_plane.checkpoint.REST", 0.0)
+    monkeypatch.setattr("rankspace.learners.solvers.checkpoint.REST", 0.0)
     X, y = data
     where, scheduler = lone_scheduler
     path = tmp_path / "rounds.safetensors"
@@ -451,7 +451,7 @@ def test_a_checkpoint_belongs_to_its_data_and_parameters(data, tmp_path):
         with pytest.raises(ValueError, match="same data and parameters"):
             model.set_params(C=7.0).fit(X, y)
     path.write_bytes(b"something else")
-    with pytest.raises(ValueError, match="is not a checkpoint"):
+    with pytest.raises(ValueError, match="must be a checkpoint"):
         model.fit(X, y)
 
 
