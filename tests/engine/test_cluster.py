@@ -478,6 +478,33 @@ def test_factors_are_turned_before_their_mean(rng):
     assert np.linalg.norm(found - F) <= np.linalg.norm(near - F) + 1e-12
 
 
+# ---------------------------------------------------------------------- several users
+
+RANK = """
+import sys
+import numpy as np
+import rankspace
+X = np.random.default_rng(0).normal(size=(50, 3))
+with rankspace.use_backend(sys.argv[1]):
+    print(rankspace.Index(X).rank(X[:4], int(sys.argv[2])).items.size)
+"""
+
+
+def test_workers_do_not_confuse_rounds_of_two_processes(lone_scheduler):
+    """The first round of each process, with another number of neighbours."""
+    where, _ = lone_scheduler
+    with distributed.Client(scheduler_file=str(where)) as client:
+        address = client.scheduler.address
+    for k in (3, 5):
+        found = subprocess.run(
+            [sys.executable, "-c", RANK, address, str(k)],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert int(found.stdout) == 4 * k
+
+
 # ---------------------------------------------------------------------- what X may be
 
 

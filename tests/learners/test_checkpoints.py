@@ -238,7 +238,7 @@ def test_a_fit_of_other_data_or_parameters_is_refused(
     before = path.read_bytes()
     given = {"X": X, "y": y, "queries": queries, **data}
     with pytest.raises(
-        ValueError, match=rf"same data and parameters, but {name} differ\. Use another"
+        ValueError, match=rf"same data and parameters, but these differ: {name}\. Use"
     ):
         learner(**{**common, **options}).fit(**given)
     assert path.read_bytes() == before
@@ -254,9 +254,9 @@ def test_another_learner_or_prior_is_refused(tmp_path):
         priors[-1][30, 30] = corner  # where the repr of a large array has dots
     common = {"regularizer": "frobenius", "max_iter": 2, "checkpoint": path}
     MLR(prior=priors[0], **common).fit(X, y)
-    with pytest.raises(ValueError, match="but prior differ"):
+    with pytest.raises(ValueError, match="but these differ: prior"):
         MLR(prior=priors[1], **common).fit(X, y)
-    with pytest.raises(ValueError, match=r"but .*method.* differ"):
+    with pytest.raises(ValueError, match=r"these differ: .*method"):
         FRML(checkpoint=path).fit(X, y)
 
 
@@ -266,7 +266,7 @@ def test_a_warm_start_from_another_metric_is_refused(tmp_path):
     first = model.components_
     path = tmp_path / "fit.safetensors"
     second = model.set_params(checkpoint=path).fit(X, y).components_
-    with pytest.raises(ValueError, match="but components_ differ"):
+    with pytest.raises(ValueError, match="these differ: components_"):
         model.fit(X, y)
     model.components_ = first
     np.testing.assert_array_equal(model.fit(X, y).components_, second)

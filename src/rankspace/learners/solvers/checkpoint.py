@@ -147,8 +147,8 @@ class Checkpoint:
         different = [n for n in names if stored.get(n) != self.digests.get(n)]
         if different:
             raise ValueError(
-                f"checkpoint={self.path} must be of the same data and parameters, but "
-                f"{', '.join(different)} differ. Use another path, or delete the file."
+                f"checkpoint={self.path} must be of the same data and parameters, but these "
+                f"differ: {', '.join(different)}. Use another path, or delete the file."
             )
 
     @contextmanager
