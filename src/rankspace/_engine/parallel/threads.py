@@ -114,8 +114,8 @@ def _blas() -> _Blas:
     from threadpoolctl import ThreadpoolController
 
     controller = ThreadpoolController().select(user_api="blas")
-    shared = []
-    own = []
+    shared: list[str] = []
+    own: list[str] = []
     for library in controller.info():
         paths = own if library.get("threading_layer") == "openmp" else shared
         paths.append(library["filepath"])
@@ -126,7 +126,7 @@ def _obey_any_thread() -> None:
     """Let this thread set the number of BLAS threads; threadpoolctl 3.8 obeys the first only."""
     import threadpoolctl
 
-    openblas = getattr(threadpoolctl, "OpenBLASController", None)
+    openblas: Any = getattr(threadpoolctl, "OpenBLASController", None)
     if hasattr(openblas, "clear_controlling_thread"):
         openblas.clear_controlling_thread(force=True)
 

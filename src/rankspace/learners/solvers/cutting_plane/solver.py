@@ -76,7 +76,7 @@ def cutting_plane(
         row = rounds.record(state.upper, state.lower, gap, violation)
         if callback is not None:
             callback(row)
-        state.done = gap <= tol
+        state.done = bool(gap <= tol)
         if not state.done:
             inner = rounds.add(plane, problem.closeness * problem.C * gap)
             state.W = state.best + problem.step * (inner.W - state.best)
@@ -111,7 +111,7 @@ def sampled_cutting_plane(
         plane = find_plane(state.W, random)
         violation = rounds.violation(plane)
         rounds.record(np.nan, np.nan, violation - state.slack, violation)
-        state.done = problem.n_planes > 0 and violation <= state.slack + tol
+        state.done = bool(problem.n_planes and violation <= state.slack + tol)
         if not state.done:
             state.W = rounds.add(plane, 0.1 * tol * problem.C).W
         rounds.save()
