@@ -10,10 +10,11 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 
-from .files import PathLike
+from .files import PathLike, replacing
 from .optional import require
 from .parallel.backend import scratch_folder
 
@@ -26,7 +27,8 @@ def as_rows(X: Any, name: str = "X") -> Any:
     """Read ``X`` if it is a vector file or a dask.array; return any other matrix unchanged.
 
     A .npy file is memory-mapped. The .npy files of a folder, in the order of their names, and the
-    chunks of a dask.array are first joined in one file of the scratch folder.
+    chunks of a dask.array are first joined in one file of the scratch folder, whose name depends on
+    nothing but their content.
     """
     if isinstance(X, str | os.PathLike):
         path = Path(X)
@@ -367,7 +369,14 @@ def _join_folder(folder: Path) -> np.ndarray:
                 f"{path.name} {shard.shape} of {shard.dtype}."
             )
     shape = (sum(map(len, shards)), first.shape[1])
-    return _join_blocks(_fingerprint(files), _row_blocks(shards), shape, first.dtype)
+    # Reading is cheaper than writing: look first whether these very rows were joined already.
+    name = _Hash(shape, first.dtype)
+    for block in _row_blocks(shards):
+        name.update(block)
+    joined = scratch_folder() / name.file
+    if joined.exists():
+        return _map_npy(joined)
+    return _join_blocks(_row_blocks(shards), shape, first.dtype)
 
 
 def _fits(shard: np.ndarray, first: np.ndarray) -> bool:
@@ -377,15 +386,6 @@ def _fits(shard: np.ndarray, first: np.ndarray) -> bool:
         and shard.shape[1:] == first.shape[1:]
         and shard.dtype == first.dtype
     )
-
-
-def _fingerprint(files: Sequence[Path]) -> str:
-    """A hash that changes with the names, sizes and times of files."""
-    stats = [(path, path.stat()) for path in files]
-    facts = [
-        (str(path.resolve()), stat.st_size, stat.st_mtime_ns) for path, stat in stats
-    ]
-    return hashlib.blake2b(repr(facts).encode(), digest_size=12).hexdigest()
 
 
 def _row_blocks(shards: Sequence[np.ndarray]) -> Iterator[np.ndarray]:
@@ -401,24 +401,54 @@ def _join_chunks(X: Any) -> np.ndarray:
             "compute_chunk_sizes() first."
         )
     X = X.rechunk({1: -1})
-    rows = (np.asarray(X.blocks[i, 0].compute()) for i in range(X.numblocks[0]))
-    return _join_blocks(f"chunks-{X.name}", rows, X.shape, X.dtype)
+    return _join_blocks(_computed_chunks(X), X.shape, X.dtype)
 
 
-def _join_blocks(
-    name: str, blocks: Iterable[np.ndarray], shape: Any, dtype: Any
-) -> np.ndarray:
-    """Write blocks of rows to one .npy file, unless it exists, and memory-map it."""
-    path = scratch_folder() / f"{name}.npy"
-    if not path.exists():
-        # Renamed at the end: nobody maps a file that is half written.
-        unfinished = path.with_suffix(".part")
-        joined = np.lib.format.open_memmap(unfinished, "w+", dtype, shape)
-        start = 0
+def _computed_chunks(X: Any) -> Iterator[np.ndarray]:
+    """The chunks of rows of a dask.array, which must be as large as it says."""
+    for i, n_rows in enumerate(X.chunks[0]):
+        rows = np.asarray(X.blocks[i, 0].compute())
+        expected = (n_rows, X.shape[1])
+        if rows.shape != expected:
+            raise ValueError(
+                f"chunk {i} of X must have the shape that the dask.array declares, {expected}: it "
+                f"has {rows.shape}."
+            )
+        yield rows
+
+
+class _Hash:
+    """A file name for a matrix, from its shape, type and content."""
+
+    def __init__(self, shape: tuple[int, ...], dtype: Any) -> None:
+        facts = repr((tuple(map(int, shape)), np.dtype(dtype).str))
+        self._hash = hashlib.blake2b(facts.encode(), digest_size=16)
+
+    def update(self, block: np.ndarray) -> None:
+        self._hash.update(block.tobytes())
+
+    @property
+    def file(self) -> str:
+        return f"rows-{self._hash.hexdigest()}.npy"
+
+
+def _join_blocks(blocks: Iterable[np.ndarray], shape: Any, dtype: Any) -> np.ndarray:
+    """Write blocks of rows to one .npy file, named by what they hold, and memory-map it.
+
+    Nothing else that is named or dated alike can be taken for it. Writers do not share a file, and
+    nobody maps one that is half written.
+    """
+    name = _Hash(shape, dtype)
+    unnamed = scratch_folder() / f"{uuid4().hex}.npy"
+    facts = {
+        "descr": np.lib.format.dtype_to_descr(np.dtype(dtype)),
+        "fortran_order": False,
+        "shape": tuple(map(int, shape)),
+    }
+    with replacing(unnamed) as stream:
+        np.lib.format.write_array_header_1_0(stream, facts)
         for block in blocks:
-            joined[start : start + len(block)] = block
-            start += len(block)
-        joined.flush()
-        del joined
-        unfinished.rename(path)
-    return _map_npy(path)
+            rows = np.ascontiguousarray(block, dtype=dtype)
+            name.update(rows)
+            stream.write(rows.tobytes())
+    return _map_npy(unnamed.replace(unnamed.with_name(name.file)))
