@@ -37,7 +37,8 @@ from rankspace import MLR, Relevance
 from rankspace._engine.parallel import use_backend
 from rankspace._engine.parallel.dask import FAN_IN
 from rankspace.learners.solvers.cutting_plane.ranking_loss import RankingLoss
-from rankspace.learners.solvers.scaling import scaled_rows
+from rankspace.learners.solvers.points import lazy_points
+from rankspace.learners.solvers.scaling import Scaling
 
 HEADER = [
     "what",
@@ -105,8 +106,8 @@ def both_seconds() -> tuple[float, float]:
 def loss_of(n: int, d: int) -> RankingLoss:
     X, y = problem(n, d)
     relevance = Relevance.from_labels(y)
-    items, queries, _ = scaled_rows(X, relevance, None)
-    return RankingLoss(items, queries, relevance, "map", np.arange(n), 512)
+    points = lazy_points(X, relevance, None, Scaling.of(X))
+    return RankingLoss(points, relevance, "map", np.arange(n), 512)
 
 
 def round_seconds(loss: RankingLoss, d: int, repeats: int) -> float:

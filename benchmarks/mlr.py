@@ -23,6 +23,7 @@ from rankspace._engine.parallel.threads import thread_map
 from rankspace.datasets import fetch_isolet
 from rankspace.learners.solvers.cutting_plane.admm import PlaneProblem
 from rankspace.learners.solvers.cutting_plane.ranking_loss import RankingLoss, Sums
+from rankspace.learners.solvers.points import Points
 
 
 def isolet(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
@@ -56,7 +57,9 @@ class BareRound(RankingLoss):
 
 def round_row(X: np.ndarray, y: np.ndarray, measure: str) -> list[Any]:
     X = X / np.sqrt(2 * X.var(axis=0).sum())
-    arguments = (X, X, Relevance.from_labels(y), measure, np.arange(len(X)), 512)
+    rows = np.arange(len(X))
+    points = Points(X, rows, len(X))
+    arguments = (points, Relevance.from_labels(y), measure, rows, 512)
     components = 10 * np.eye(X.shape[1])
     bare = BareRound(*arguments)
     seconds = best_seconds(lambda: RankingLoss(*arguments).plane(components), 3)

@@ -25,7 +25,8 @@ from _table import publish
 
 from rankspace import PARCA, Relevance, evaluate
 from rankspace.datasets import open_dataset
-from rankspace.learners.solvers.points import Scaling, scaled_points
+from rankspace.learners.solvers.points import scaled_points
+from rankspace.learners.solvers.scaling import Scaling
 from rankspace.learners.solvers.smooth.components import MapLoss, RegularizedLoss
 from rankspace.search.index import Index
 
@@ -77,7 +78,9 @@ def measure(folder: Path, name: str, n: int, solver: str, batch_size: int) -> No
 def final_loss(model: PARCA, X: np.ndarray, y: np.ndarray) -> float:
     """The loss over all pairs."""
     relevance = Relevance.from_labels(y)
-    loss = MapLoss(scaled_points(X, relevance, None, Scaling.of(X)), relevance)
+    loss = MapLoss(
+        scaled_points(X, relevance, None, Scaling.of(X, rounded=True)), relevance
+    )
     A = model.components_.astype(np.float64) * model.scale_
     return RegularizedLoss(loss, REG).value_and_gradient(A)[0]
 

@@ -5,6 +5,7 @@ import importlib
 import inspect
 import pkgutil
 import re
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 
 import rankspace
 from rankspace import datasets, export
+from rankspace.cli.main import main
 
 MODULES = [m.name for m in pkgutil.walk_packages(rankspace.__path__, "rankspace.")]
 ROOT = Path(__file__).parent.parent
@@ -104,3 +106,49 @@ def test_the_readme_shows_what_its_code_prints(tmp_path, monkeypatch, capsys):
     assert number.sub("", printed).split() == number.sub("", shown).split()
     values = [np.array(number.findall(text), dtype=float) for text in (printed, shown)]
     np.testing.assert_allclose(*values, atol=0.01)
+
+
+SAME = re.compile(r"the same (?:in python|on the command line)", re.IGNORECASE)
+PAIR = re.compile(
+    rf"```(\w+)\n((?:(?!```).)*)```\n\n{SAME.pattern}:\n\n```(\w+)\n((?:(?!```).)*)```",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def pairs_of(page):
+    """Pairs of examples that claim to do the same, as {language: code}."""
+    found = PAIR.findall(page.read_text())
+    return [{first: one, second: other} for first, one, second, other in found]
+
+
+def commands_of(block):
+    """The words of each command of a console block."""
+    lines = block.replace("\\\n", " ").splitlines()
+    return [shlex.split(line)[2:] for line in lines if line.startswith("$ rankspace ")]
+
+
+def test_examples_that_claim_to_do_the_same_print_the_same(
+    tmp_path, monkeypatch, capsys
+):
+    """Every claim stands between two blocks of code; both are run."""
+    monkeypatch.chdir(tmp_path)
+    pages = [page for page in PAGES if page.exists()]
+    if not pages:
+        pytest.skip("the documentation is not beside the tests")
+    pairs = [pair for page in pages for pair in pairs_of(page)]
+    assert len(pairs) == sum(len(SAME.findall(page.read_text())) for page in pages)
+    assert pairs
+    for pair in pairs:
+        for words in commands_of(pair["console"]):
+            capsys.readouterr()
+            assert main(words) == 0
+        printed = capsys.readouterr().out
+        exec(compile(pair["python"], "pair", "exec"), {})
+        assert capsys.readouterr().out == printed
+
+
+def test_the_readme_has_the_commands_of_the_guide():
+    readme, guide = ROOT / "README.md", ROOT / "docs" / "commands.md"
+    if not guide.exists():
+        pytest.skip("the documentation is not beside the tests")
+    assert pairs_of(guide)[0]["console"] in readme.read_text()

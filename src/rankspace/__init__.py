@@ -3,6 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from . import _engine as _engine  # reads the environment before others change it
+
 __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:

@@ -56,7 +56,7 @@ def test_fit_a_data_set(capsys):
 
 
 def test_fit_passes_any_parameter(capsys):
-    words = "fit wine --components 2 --set n_triplets=2000 --set init=random --seed 3"
+    words = "fit wine --n-components 2 --set n_triplets=2000 --set init=random --seed 3"
     found = json.loads(answer(capsys, words, "--json --output m"))
     assert found["method"] == "FRML"
     assert found["parameters"]["n_triplets"] == 2000
@@ -86,16 +86,16 @@ def test_fit_may_drop_judgments_of_unknown_items(collection, capsys):
     with open("qrels", "a") as rows:
         rows.write("0 0 1000 1\n")
     words = "fit X.npy --queries Q.npy --qrels qrels --method listwise"
-    assert "qrels must name known item ids: got '1000'" in refusal(
-        capsys, words, "--output m"
-    )
+    told = refusal(capsys, words, "--output m")
+    assert "item ids of the judgments must be among those of the data" in told
+    assert "Only in the judgments: '1000'" in told
     answer(capsys, words, "--unknown drop --output m")
 
 
 def test_fit_queries_only(collection, capsys):
     answer(
         capsys,
-        "fit X.npy --queries Q.npy --qrels qrels --method listwise --set sides=query --output m",
+        "fit X.npy --queries Q.npy --qrels qrels --method listwise --sides query --output m",
     )
     assert isinstance(load_metric("m"), BilinearMetric)
 
@@ -178,7 +178,8 @@ def test_transform_in_blocks(rng, capsys, side):
     assert "mapped 100 vectors to 3 components: wrote out.npy" in answer(capsys, words)
     expected = metric.embed_items(X) if side == "items" else metric.embed_queries(X)
     np.testing.assert_allclose(np.load("out.npy"), expected)
-    assert json.loads(answer(capsys, words, "--json"))["shape"] == [100, 3]
+    found = json.loads(answer(capsys, words, "--json"))
+    assert found == {"shape": [100, 3], "output": "out.npy", "search": "inner product"}
 
 
 def test_transform_refuses_and_keeps_what_was_there(capsys):

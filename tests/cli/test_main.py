@@ -115,11 +115,35 @@ def test_rank_vectors_by_a_saved_metric(files, capsys):
         "2",
     ]
     found = json.loads(answer(capsys, words, "--metric metric.safetensors --json"))
-    assert found == {"n_queries": 1, "n_items": 3, "output": "out"}
+    assert found["similarity"] == "euclidean"
+    assert (found["n_queries"], found["n_items"]) == (1, 3)
+    assert [note.split(",")[0] for note in found["notes"]] == [
+        "the items are named by row numbers",
+        "the queries are named by row numbers",
+    ]
     assert [line.split()[2] for line in (files / "out").read_text().splitlines()] == [
         "0",
         "1",
     ]
+
+
+def test_rank_by_each_similarity_and_say_which(files, capsys):
+    np.save("queries.npy", np.array([[1.0, 1.0]]))
+    words = "rank corpus.npy --queries queries.npy -k 1 --output out"
+    np.save("corpus.npy", np.array([[1.0, 0.0], [3.0, 4.0], [0.0, 9.0]]))
+    nearest = {"cosine": "1", "dot": "2", "euclidean": "0"}
+    for similarity, item in nearest.items():
+        text = answer(capsys, words, "--similarity", similarity)
+        assert text.splitlines()[-1] == f"similarity: {similarity}"
+        assert (files / "out").read_text().split()[2] == item
+    said = "similarity: euclidean (the default; --similarity chooses)"
+    assert answer(capsys, words).splitlines()[-1] == said
+    LinearMetric(np.eye(2), similarity="cosine").save("m")
+    text = answer(capsys, words, "--metric m")
+    assert text.splitlines()[-1] == "similarity: cosine"
+    assert (files / "out").read_text().split()[2] == "1"
+    message = refusal(capsys, words, "--metric m --similarity dot")
+    assert "similarity must be that of the metric, 'cosine': got 'dot'" in message
 
 
 def test_rank_a_folder_in_the_form_of_beir(files, capsys):
@@ -134,7 +158,8 @@ def test_rank_a_folder_in_the_form_of_beir(files, capsys):
     )
     np.save(folder / "corpus.npy", np.array([[0.0], [1.0], [2.0]]))
     np.save(folder / "queries.npy", np.array([[2.0], [0.4]]))
-    answer(capsys, "rank beir --split test --output run.trec")
+    sentence = answer(capsys, "rank beir --split test --output run.trec")
+    assert "note: not ranked: 1 queries without a judgment" in sentence
     assert (files / "run.trec").read_text().split()[:3] == ["q2", "Q0", "d0"]
     assert "1.0000" in answer(
         capsys, "evaluate run.trec beir --split test --measures map"
@@ -166,7 +191,10 @@ def test_report_writes_a_page_with_texts(files, capsys):
     assert "second wish" in page
     assert "map" in json.loads(answer(capsys, words, "--json"))
     answer(capsys, "report run better qrels --output page.html")
-    assert "second wish" not in (files / "page.html").read_text()
+    page = (files / "page.html").read_text()
+    assert "second wish" not in page
+    assert "Runs: run and better. Judgments: qrels." in page
+    assert "held" not in page.lower()  # nobody has said what the runs were trained on
 
 
 def make_beir(folder):
@@ -217,7 +245,11 @@ def test_every_listed_data_set_can_be_named():
             "'nothing' is not a folder, a file of vectors or a data set",
         ),
         ("evaluate qrels qrels", "qrels, line 1"),
-        ("evaluate run wine", "id in common"),
+        ("evaluate run wine", "0 of 3 are."),
+        ("report run better qrels --output r.txt", "must end in .html: got r.txt"),
+        ("demo --output r.md", "must end in .html: got r.md"),
+        ("rank nan.npy --query-ids x --output y", "nan.npy must hold finite"),
+        ("rank wine --ids x --output y", "--ids can only be used with a file of vec"),
         (
             "evaluate run qrels --output x.pdf",
             "must end in one of .json, .md",
@@ -258,11 +290,20 @@ def test_bad_input_is_one_sentence_and_exit_code_2(capsys, words, message):
 
 
 def test_wrong_words_are_refused_by_the_parser(capsys):
-    for words in ([], ["frobnicate"], ["rank"]):
+    for words in (
+        [],
+        ["frobnicate"],
+        ["rank"],
+        ["rank", "wine", "--output", "x", "-k", "many"],
+        ["export", "m", "--to", "paper"],
+    ):
         with pytest.raises(SystemExit) as stopped:
             cli.main(words)
         assert stopped.value.code == 2
-    capsys.readouterr()
+        told = capsys.readouterr().err
+        assert told.count("\n") == 1
+        assert told.startswith("rankspace")
+        assert told.endswith("--help.\n")
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,4 @@
+import re
 import socket
 import subprocess
 import sys
@@ -313,3 +314,42 @@ def test_the_sample_of_scifact_stays_small():
     sample = datasets.load_scifact_sample()
     np.testing.assert_allclose(np.linalg.norm(sample.X, axis=1), 1, atol=1e-6)
     assert sample.X.dtype == np.float32
+
+
+LABELS = np.array([0, 0, 1])
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"X": np.zeros((4, 2))}, "its items: got X of 4, labels of 3, relevance of 3"),
+        ({"labels": LABELS[:2]}, "its items: got X of 3, labels of 2, relevance of 3"),
+        (
+            {"texts": ["a"]},
+            "its items: got X of 3, labels of 3, texts of 1, relevance of 3",
+        ),
+        (
+            {"queries": np.zeros((2, 2))},
+            "its queries: got queries of 2, relevance of 3",
+        ),
+        (
+            {"splits": {"test": [0, 3]}},
+            "split 'test' of new must be numbers from 0 to 2: got 0 to 3",
+        ),
+        (
+            {"splits": {"test": [0.5]}},
+            "split 'test' of new must be a 1-d array of whole numbers: got float64",
+        ),
+    ],
+)
+def test_parts_of_a_data_set_must_agree(fields, message):
+    given = {"X": np.zeros((3, 2)), "labels": LABELS, **fields}
+    with pytest.raises(ValueError, match=re.escape(message)):
+        Dataset("new", relevance=Relevance.from_labels(LABELS), **given)
+
+
+@pytest.mark.parametrize("rows", [[3], [-1], [0.5], [True, False]])
+def test_parts_are_of_rows_that_exist(rows):
+    dataset = Dataset("new", np.zeros((3, 2)), Relevance.from_labels(LABELS))
+    with pytest.raises(ValueError, match="must"):
+        dataset.part(rows)

@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -153,6 +154,14 @@ def test_all_text_is_inert(rng, target):
 def test_text_that_utf8_cannot_hold(given, target):
     write_report(target, **given, notes=["lone \ud800 surrogate"])
     assert "lone ? surrogate" in target.read_text(encoding="utf-8")
+
+
+def test_the_notes_name_the_similarity_of_both_rankings(given, target):
+    assert "Similarity" not in write_report(target, **given).read_text("utf-8")
+    for side, similarity in {"before": "euclidean", "after": "cosine"}.items():
+        given[side] = replace(given[side], similarity=similarity)
+    text = write_report(target, **given).read_text("utf-8")
+    assert "<li>Similarity: euclidean before, cosine after.</li>" in text
 
 
 def test_queries_left_out(given, target):

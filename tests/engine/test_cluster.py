@@ -23,6 +23,7 @@ from rankspace._engine.parallel import (
     Tree,
     current_backend,
     shards_of,
+    threads,
     total_of,
 )
 from rankspace._engine.parallel.transport import Payload, mapped_file
@@ -72,7 +73,7 @@ def data():
 def small_blocks(monkeypatch):
     """Split even small data into several blocks."""
     monkeypatch.setattr("rankspace.learners.solvers.smooth.pair_ratio.PAIRS", 2**14)
-    monkeypatch.setattr("rankspace.learners.solvers.geometric.pair_sums.BLOCK", 64)
+    monkeypatch.setattr("rankspace.learners.solvers.scaling.BLOCK", 64)
 
 
 def separate_queries(rng, n_items=300, n_queries=60):
@@ -229,7 +230,7 @@ def test_same_result_in_serial_in_threads_and_on_workers(
 ):
     X, y = data
     expected = components(learner, X, y, "serial")
-    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    monkeypatch.setattr(threads, "OMP_NUM_THREADS", "2")
     np.testing.assert_array_equal(components(learner, X, y, "threads"), expected)
     for shards in (1, 3):
         found = components(learner, X, y, client, shards=shards)
@@ -268,7 +269,8 @@ def lists_of_documents(rng, n_lists=40, length=12):
 def test_same_local_metrics(kind, rng, data, client, monkeypatch):
     found = []
     for where in ("serial", "threads", client):
-        monkeypatch.setenv("OMP_NUM_THREADS", "2" if where == "threads" else "1")
+        n = "2" if where == "threads" else "1"
+        monkeypatch.setattr(threads, "OMP_NUM_THREADS", n)
         model = LGMML(3, random_state=0)
         with rankspace.use_backend(where):
             if kind == "lists":
@@ -320,7 +322,7 @@ def test_tasks_are_named_by_what_they_do(data, client, monkeypatch):
 
 
 def test_workers_in_this_process_restore_its_blas_threads(data):
-    def threads():
+    def blas_threads():
         blas = [
             library for library in threadpool_info() if library["user_api"] == "blas"
         ]
@@ -330,10 +332,10 @@ def test_workers_in_this_process_restore_its_blas_threads(data):
         processes=False, dashboard_address=None, silence_logs=50
     )
     with threadpool_limits(2, "blas"), cluster, distributed.Client(cluster) as client:
-        before = threads()
+        before = blas_threads()
         assert max(before.values()) == 2
         components("gmml", *data, client)
-        assert before.items() <= threads().items()
+        assert before.items() <= blas_threads().items()
 
 
 # ---------------------------------------------------------------------- lost workers and schedulers
@@ -416,7 +418,7 @@ def test_a_lost_scheduler_leaves_a_checkpoint(
     data, lone_scheduler, tmp_path, monkeypatch
 ):
     # Every round is written, however long the last writing took.
-    monkeypatch.setattr("rankspace.learners.solvers.cutting_plane.checkpoint.REST", 0.0)
+    monkeypatch.setattr("rankspace.learners.solvers.checkpoint.REST", 0.0)
     X, y = data
     where, scheduler = lone_scheduler
     path = tmp_path / "rounds.safetensors"
@@ -449,7 +451,7 @@ def test_a_checkpoint_belongs_to_its_data_and_parameters(data, tmp_path):
         with pytest.raises(ValueError, match="same data and parameters"):
             model.set_params(C=7.0).fit(X, y)
     path.write_bytes(b"something else")
-    with pytest.raises(ValueError, match="is not a checkpoint"):
+    with pytest.raises(ValueError, match="must be a checkpoint"):
         model.fit(X, y)
 
 
@@ -474,6 +476,33 @@ def test_factors_are_turned_before_their_mean(rng):
     found = align(near @ rotation, F)
     np.testing.assert_allclose(found @ found.T, near @ near.T, atol=1e-12)
     assert np.linalg.norm(found - F) <= np.linalg.norm(near - F) + 1e-12
+
+
+# ---------------------------------------------------------------------- several users
+
+RANK = """
+import sys
+import numpy as np
+import rankspace
+X = np.random.default_rng(0).normal(size=(50, 3))
+with rankspace.use_backend(sys.argv[1]):
+    print(rankspace.Index(X).rank(X[:4], int(sys.argv[2])).items.size)
+"""
+
+
+def test_workers_do_not_confuse_rounds_of_two_processes(lone_scheduler):
+    """The first round of each process, with another number of neighbours."""
+    where, _ = lone_scheduler
+    with distributed.Client(scheduler_file=str(where)) as client:
+        address = client.scheduler.address
+    for k in (3, 5):
+        found = subprocess.run(
+            [sys.executable, "-c", RANK, address, str(k)],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert int(found.stdout) == 4 * k
 
 
 # ---------------------------------------------------------------------- what X may be
@@ -564,6 +593,7 @@ def test_same_lists_and_scores(k, data, client):
         again = rankspace.evaluate(index.blocks(k=k), relevance, "map ndcg@10")
     np.testing.assert_array_equal(found.items, expected.items)
     np.testing.assert_array_equal(found.distances, expected.distances)
+    assert found.similarity == again.similarity == "euclidean"
     for measure, values in scores.values.items():
         np.testing.assert_array_equal(again.values[measure], values)
 

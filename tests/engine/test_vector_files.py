@@ -1,13 +1,35 @@
 """Vector files: the same vectors from every format, and row ids where the format has them."""
 
 import json
+import os
+import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
 import safetensors.numpy
 
-from rankspace._engine.vectors import SUFFIXES, VectorBlocks, read_names, read_vectors
+from rankspace import (
+    FRML,
+    GMML,
+    LGMML,
+    AsymmetricMetric,
+    BilinearMetric,
+    Euclidean,
+    Index,
+    LinearMetric,
+    Ranking,
+    Relevance,
+)
+from rankspace._engine import vectors as _vectors
+from rankspace._engine.vectors import (
+    SUFFIXES,
+    VectorBlocks,
+    as_rows,
+    read_names,
+    read_vectors,
+)
 from rankspace.cli.main import main
 from vector_writers import write_table, write_vectors
 
@@ -157,3 +179,194 @@ def test_unknown_and_repeated_row_ids(
     captured = capsys.readouterr()
     assert captured.err.count("\n") == 1
     assert message in captured.err
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_index_and_a_learner_read_every_kind_of_file(tmp_path, rng, kind):
+    X, y = rng.normal(size=(30, 3)), np.arange(30) % 2
+    path = tmp_path / f"x.{kind}"
+    write_vectors(path, X, [f"d{i}" for i in range(30)])
+    index = Index(path)
+    assert index.rank(X[:2], 3).items.tolist() == Index(X).rank(X[:2], 3).items.tolist()
+    if kind in ("npz", "parquet"):
+        assert index.rank(X[:1], 1).ids(0) == ["d0"]
+        assert index.add(path, ids=[f"e{i}" for i in range(30)]).n_items == 60
+    else:
+        assert index.ids is None
+    expected = GMML().fit(X, y).metric_.components
+    np.testing.assert_array_equal(GMML().fit(path, y).metric_.components, expected)
+
+
+def test_other_files_are_no_vectors(tmp_path):
+    with pytest.raises(
+        ValueError, match=r"a file of .npy, .npz, .parquet, .safetensors"
+    ):
+        Index(tmp_path / "x.txt")
+
+
+@pytest.mark.parametrize("size", [(384,), (2, 3, 64)])
+@pytest.mark.parametrize("form", [np.asarray, np.ndarray.tolist])
+def test_errors_give_the_shape_and_no_numbers(rng, size, form):
+    """No message is longer for larger data."""
+    X, y = rng.normal(size=(30, 3)), np.arange(30) % 2
+    wrong = form(rng.normal(size=size))
+    fitted = GMML().fit(X, y)
+    lists = LGMML(n_metrics=2).fit(X, rng.integers(0, 2, 30), qid=np.arange(30) // 10)
+    calls = [
+        lambda: Index(wrong),
+        lambda: Index(X).rank(wrong),
+        lambda: Index(X).add(wrong),
+        lambda: fitted.transform(wrong),
+        lambda: fitted.metric_.transform(wrong),
+        lambda: fitted.rank(wrong, X),
+        lambda: fitted.score(wrong, y),
+        lambda: FRML().fit(wrong, y),
+        lambda: lists.predict(wrong),
+        lambda: lists.metric_.scores(wrong),
+        lambda: fitted.metric_.distances(wrong, X),
+    ]
+    if len(size) == 3:
+        calls += [lambda: fitted.metric_.embed_queries(wrong)]
+    for call in calls:
+        with pytest.raises(ValueError, match=r"got shape|features") as told:
+            call()
+        assert len(str(told.value)) < 200
+
+
+def test_errors_of_row_numbers_and_lists_give_no_numbers(rng):
+    relevance = Relevance.from_labels(np.arange(400) % 2)
+    with pytest.raises(TypeError, match=r"got shape \(2, 400\)"):
+        relevance.take_queries(rng.integers(0, 9, (2, 400)))
+    with pytest.raises(ValueError, match="got 500 numbers, the last 499"):
+        Ranking(np.arange(500), np.arange(3), np.zeros(3), 3)
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        LinearMetric([[1.0, 2.0]]),
+        BilinearMetric([[1.0, 2.0]], [[3.0, 4.0]], query_offset=[5.0]),
+        AsymmetricMetric([[1.0, 2.0]], [[3.0, 4.0]], query_offset=[5.0]),
+    ],
+)
+def test_one_vector_is_mapped_to_one_vector(metric):
+    for embed in (metric.embed_queries, metric.embed_items):
+        one = embed([6.0, 7.0])
+        assert one.shape == (1,)
+        assert one == embed([[6.0, 7.0]])[0]
+    with pytest.raises(ValueError, match="must have 2 features: got 3"):
+        metric.embed_queries([1.0, 2.0, 3.0])
+
+
+# ---------------------------------------------------------------------- shards and chunks
+
+
+def save_shards(folder, X):
+    folder.mkdir(exist_ok=True)
+    for number, part in enumerate(np.array_split(X, 3)):
+        np.save(folder / f"part-{number}.npy", part)
+
+
+def test_dask_arrays_of_one_name_are_not_taken_for_each_other(rng):
+    array = pytest.importorskip("dask.array")
+    first, second = rng.normal(size=(2, 50, 4))
+    for X in (first, second):
+        named = array.from_array(X, chunks=(20, 2), name="X")
+        np.testing.assert_array_equal(as_rows(named), X)
+
+
+def test_a_changed_dask_array_is_read_again(rng):
+    """A graph whose source changes keeps its name."""
+    array = pytest.importorskip("dask.array")
+    source = rng.normal(size=(50, 4))
+    y = np.arange(50) % 2
+    scores = []
+    for _ in range(2):
+        X = array.map_blocks(source.copy, chunks=source.shape, dtype=float, name="X")
+        assert Euclidean().fit(X, y).score(X, y) == Euclidean().fit(source, y).score(
+            source, y
+        )
+        scores.append(Euclidean().fit(X, y).score(X, y))
+        source[:, 0] = 10 * y
+    assert scores[0] != scores[1]
+
+
+def test_chunks_must_be_as_large_as_they_are_declared(rng):
+    array = pytest.importorskip("dask.array")
+    rows = rng.normal(size=(5, 2))
+    X = array.map_blocks(rows.copy, chunks=((7,), (2,)), dtype=float)
+    with pytest.raises(ValueError, match=r"declares, \(7, 2\): it has \(5, 2\)"):
+        as_rows(X)
+
+
+def test_a_shard_replaced_by_one_of_the_same_size_and_time_is_read_again(tmp_path, rng):
+    first, second = rng.normal(size=(2, 30, 4))
+    for X in (first, second):
+        save_shards(tmp_path / "x", X)
+        for path in (tmp_path / "x").iterdir():
+            os.utime(path, ns=(10**18, 10**18))
+        np.testing.assert_array_equal(as_rows(tmp_path / "x"), X)
+
+
+def test_a_folder_is_joined_in_one_file_however_often_it_is_read(tmp_path, rng):
+    X = rng.normal(size=(30, 4))
+    save_shards(tmp_path / "x", X)
+    before = as_rows(tmp_path / "x")
+    again = as_rows(tmp_path / "x")
+    assert before.filename == again.filename
+
+
+def test_threads_may_join_a_folder_at_the_same_time(tmp_path, rng, monkeypatch):
+    """Each meets the others halfway, when all of them have written some rows."""
+    X = rng.normal(size=(3000, 8))
+    save_shards(tmp_path / "x", X)
+    meeting = threading.Barrier(4, timeout=60)
+    row_blocks = _vectors._row_blocks
+
+    def slow_blocks(shards):
+        for number, block in enumerate(row_blocks(shards)):
+            if number == 1:
+                meeting.wait()
+            yield block
+
+    monkeypatch.setattr(_vectors, "_row_blocks", slow_blocks)
+    found = []
+    threads = [
+        threading.Thread(target=lambda: found.append(as_rows(tmp_path / "x").copy()))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(found) == 4
+    for rows in found:
+        np.testing.assert_array_equal(rows, X)
+    assert not [path for path in tmp_path.iterdir() if path.name != "x"]
+
+
+JOIN = """
+import sys
+from pathlib import Path
+from rankspace._engine import vectors
+vectors.scratch_folder = lambda: Path(sys.argv[2])
+Path.exists = lambda path: False  # join again what was joined already
+for _ in range(20):
+    print(vectors.as_rows(sys.argv[1]).sum())
+"""
+
+
+def test_processes_may_join_a_folder_at_the_same_time(tmp_path):
+    """In a scratch folder of all of them, where files are replaced while others read them."""
+    X = np.ones((2000, 8))
+    save_shards(tmp_path / "x", X)
+    (tmp_path / "scratch").mkdir()
+    words = [sys.executable, "-c", JOIN, tmp_path / "x", tmp_path / "scratch"]
+    processes = [
+        subprocess.Popen(words, stdout=subprocess.PIPE, text=True) for _ in range(3)
+    ]
+    for process in processes:
+        output, _ = process.communicate(timeout=60)
+        assert process.returncode == 0
+        assert output.split() == ["16000.0"] * 20
+    assert len(list((tmp_path / "scratch").iterdir())) == 1

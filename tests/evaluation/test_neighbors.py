@@ -7,7 +7,15 @@ import pytest
 from sklearn.model_selection import LeaveOneOut, cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
 
-from rankspace import Euclidean, Index, LinearMetric, class_shares, leave_one_out
+from rankspace import (
+    Euclidean,
+    Index,
+    LinearMetric,
+    Ranking,
+    class_shares,
+    knn_error,
+    leave_one_out,
+)
 
 
 @pytest.fixture(scope="module")
@@ -80,3 +88,10 @@ def test_singletons_are_left_out_of_measures_but_not_of_errors():
     report = leave_one_out(np.arange(5.0)[:, None], [0, 0, 1, 1, 2], ks=(1,))
     assert np.isnan(report.values["map"]).tolist() == [False] * 4 + [True]
     assert report.values["knn-error@1"][4] == 1
+
+
+def test_a_neighbour_votes_once():
+    ranking = Ranking.from_pairs([(np.array([1, 1, 0]), np.arange(3.0))], 2)
+    message = "a list must not name an item twice: that of query '0' does"
+    with pytest.raises(ValueError, match=message):
+        knn_error(ranking, [0, 1], 2, query_labels=[1])

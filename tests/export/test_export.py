@@ -18,6 +18,7 @@ from rankspace.export import (
     to_query_side,
     to_sql,
 )
+from rankspace.metrics import unchanged_metric
 
 K = 10
 
@@ -92,6 +93,7 @@ def test_npy_is_written_in_blocks(metric, X, Q, tmp_path, block_size):
         metric,
         tmp_path / "X.npy",
         tmp_path / "mapped.npy",
+        side="items",
         block_size=block_size,
         progress=shares.append,
     )
@@ -244,7 +246,7 @@ def test_onnx_maps_as_the_metric_does(metric, X, tmp_path, side):
 def test_queries_mapped_by_onnx_rank_as_the_metric(metric, X, Q, tmp_path):
     pytest.importorskip("onnx")
     runtime = pytest.importorskip("onnxruntime")
-    model = to_onnx(metric).SerializeToString()
+    model = to_onnx(metric, side="queries").SerializeToString()
     session = runtime.InferenceSession(model, providers=["CPUExecutionProvider"])
     (queries,) = session.run(None, {"vectors": Q})
     items = metric.embed_items(X)
@@ -406,6 +408,136 @@ def test_qdrant_refuses_to_overwrite(X):
         to_qdrant(metric, X[:20], client)
     to_qdrant(metric, X[:10], client, replace=True)
     assert client.count("items").count == 10
+
+
+# ---------------------------------------------------------------------- similarity
+
+
+def unequal_lengths(vectors, seed):
+    """The same directions, with lengths from 0.5 to 20."""
+    lengths = np.random.default_rng(seed).uniform(0.5, 20, size=(len(vectors), 1))
+    return (vectors / np.linalg.norm(vectors, axis=1)[:, None] * lengths).astype("f4")
+
+
+@pytest.fixture(scope="module")
+def long_X(X):
+    return unequal_lengths(X[:800], 4)
+
+
+@pytest.fixture(scope="module")
+def long_Q(Q):
+    return unequal_lengths(Q[:40], 5)
+
+
+@pytest.fixture(
+    params=[
+        *("unchanged cosine", "unchanged dot", "unchanged euclidean"),
+        *("linear cosine", "bilinear cosine", "asymmetric cosine", "asymmetric"),
+    ]
+)
+def any_metric(request):
+    kind, _, similarity = request.param.partition(" ")
+    if kind == "unchanged":
+        return unchanged_metric(24, similarity)
+    metric = make_metric(kind)
+    if not similarity:
+        return metric
+    arrays = {name: getattr(metric, name) for name in metric.arrays}
+    return type(metric)(**arrays, similarity=similarity)
+
+
+def test_faiss_under_each_similarity(any_metric, long_X, long_Q, tmp_path):
+    faiss = pytest.importorskip("faiss")
+    to_faiss(any_metric, long_X, tmp_path / "f", block_size=300)
+    index = faiss.read_index(str(tmp_path / "f"))
+    assert_same_lists(index.search(long_Q, K)[1], any_metric, long_Q, long_X)
+    inner = index.metric_type == faiss.METRIC_INNER_PRODUCT
+    assert inner == any_metric.inner_product
+
+
+@pytest.mark.parametrize("index_kind", ["hnsw", "ivf"])
+def test_approximate_faiss_under_the_cosine(long_X, long_Q, index_kind):
+    pytest.importorskip("faiss")
+    metric = unchanged_metric(24, "cosine")
+    index = to_faiss(metric, long_X, index=index_kind, queries=long_Q)
+    assert recall(index.search(long_Q, K)[1], metric, long_Q, long_X) >= 0.99
+
+
+def test_onnx_and_npy_under_each_similarity(any_metric, long_X, long_Q, tmp_path):
+    pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    to_npy(any_metric, long_X, tmp_path / "items.npy", block_size=300)
+    model = to_onnx(any_metric).SerializeToString()
+    session = runtime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    (queries,) = session.run(None, {"vectors": long_Q})
+    notes = session.get_modelmeta().custom_metadata_map
+    assert notes["similarity"] == any_metric.similarity
+    items = np.load(tmp_path / "items.npy").astype(float)
+    nearness = queries @ items.T
+    if notes["search"] == "Euclidean distance":
+        nearness = -((queries[:, None] - items) ** 2).sum(axis=2)
+    ranked = np.argsort(-nearness, axis=1)[:, :K]
+    assert_same_lists(ranked, any_metric, long_Q, long_X)
+
+
+def test_a_zero_vector_stays_zero_in_onnx():
+    pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    model = to_onnx(unchanged_metric(24, "cosine")).SerializeToString()
+    session = runtime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    (mapped,) = session.run(None, {"vectors": np.zeros((1, 24), dtype="f4")})
+    np.testing.assert_array_equal(mapped, 0)
+
+
+def test_query_side_search_under_each_similarity(any_metric, long_X, long_Q, tmp_path):
+    items, query_metric = to_query_side(any_metric, long_X, tmp_path / "i.npy")
+    queries = query_metric.embed_queries(long_Q.astype(float))
+    ranked = by_inner_product(queries, items.astype(float))
+    assert_same_lists(ranked, any_metric, long_Q, long_X, rtol=1e-3)
+    ranking = query_metric.rank(long_Q.astype(float), items.astype(float), K)
+    assert recall(ranking.items.reshape(-1, K), any_metric, long_Q, long_X) > 0.99
+    if any_metric.similarity == "cosine":
+        lengths = np.linalg.norm(items, axis=1)
+        np.testing.assert_allclose(lengths, lengths[0], rtol=1e-5)
+
+
+def test_a_map_of_the_queries_searches_unmapped_items_by_cosine(long_X, long_Q):
+    maps = np.random.default_rng(0).standard_normal((24, 24)), np.eye(24)
+    metric = BilinearMetric(*maps, similarity="cosine")
+    store = Index(long_X, similarity="cosine")
+    lists = store.rank(metric.embed_queries(long_Q), K).items.reshape(-1, K)
+    assert_same_lists(lists, metric, long_Q, long_X)
+
+
+def test_qdrant_under_each_similarity(any_metric, long_X, long_Q):
+    qdrant = pytest.importorskip("qdrant_client")
+    client = qdrant.QdrantClient(":memory:")
+    to_qdrant(any_metric, long_X, client)
+    lists = []
+    for vector in any_metric.embed_queries(long_Q):
+        points = client.query_points("items", vector, limit=K).points
+        lists.append([point.id for point in points])
+    assert_same_lists(lists, any_metric, long_Q, long_X)
+
+
+def test_pgvector_under_each_similarity(any_metric, long_X, long_Q, connection):
+    sql = to_pgvector(any_metric, long_X, connection)
+    assert ("<#>" if any_metric.inner_product else "<->") in sql
+    lists = fetch_lists(connection, sql, any_metric, long_Q)
+    assert_same_lists(lists, any_metric, long_Q, long_X)
+
+
+def test_a_zero_vector_is_named_by_its_row_in_the_file(long_X, tmp_path):
+    broken = long_X.copy()
+    broken[650] = 0
+    np.save(tmp_path / "X.npy", broken)
+    for metric in (
+        unchanged_metric(24, "cosine"),
+        LinearMetric(np.eye(24), similarity="cosine"),
+    ):
+        for export in (to_npy, to_query_side, to_sql):
+            with pytest.raises(ValueError, match=r"X\.npy must not .* row 650 is zero"):
+                export(metric, tmp_path / "X.npy", tmp_path / "out.npy", block_size=300)
 
 
 # ---------------------------------------------------------------------- errors

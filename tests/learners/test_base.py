@@ -5,6 +5,7 @@ import pickle
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn
 from sklearn.base import clone
@@ -22,7 +23,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import rankspace
 from rankspace import (
+    FRML,
+    LGMML,
+    LORETA,
+    MLR,
+    PARCA,
     BaseRanker,
     BilinearMetric,
     Euclidean,
@@ -58,7 +65,7 @@ class NearBest(LinearRanker):
         self.best_ = X[best].mean(axis=0)
         return LinearMetric(np.diag(np.r_[self.weight, np.ones(X.shape[1] - 1)]))
 
-    def _score_rows(self, X):
+    def predict(self, X):
         return -np.linalg.norm(self.metric_.transform(X - self.best_), axis=1)
 
 
@@ -164,6 +171,9 @@ def test_neighbours_under_the_metric(iris):
         "get_metric",
         "pair_distance",
         "pair_score",
+        "get_feature_names_out",
+        "fit_transform",
+        "set_output",
     ],
 )
 def test_what_a_similarity_lacks_is_absent(name, iris):
@@ -173,12 +183,58 @@ def test_what_a_similarity_lacks_is_absent(name, iris):
     assert hasattr(Euclidean(), name)
 
 
+@pytest.mark.parametrize("model", [FRML(5), LORETA(5), MLR(n_components=5), PARCA(5)])
+def test_no_more_components_than_features(model, iris):
+    message = "n_components must be at most the number of features, 4: got 5"
+    with pytest.raises(ValueError, match=message):
+        model.fit(*iris)
+
+
+@pytest.mark.parametrize("name", rankspace.learners.__all__)
+def test_only_learners_of_lists_predict(name):
+    learner = getattr(rankspace, name)
+    if isinstance(learner, type) and issubclass(learner, BaseRanker):
+        assert hasattr(learner, "predict") == learner._accepts_lists
+
+
 def test_feature_names_and_output_frames(iris):
     X, y = iris
     model = Weighted().fit(X, y)
     assert list(model.get_feature_names_out()) == [f"weighted{i}" for i in range(4)]
     frame = Weighted().set_output(transform="pandas").fit(X, y).transform(X)
     assert list(frame.columns) == list(model.get_feature_names_out())
+
+
+@pytest.mark.parametrize("model", [Weighted(2.0), LGMML(2)])
+def test_columns_in_another_order_are_refused_everywhere(model, iris):
+    X, y = iris
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    reverse = frame[list("dcba")]
+    relevance = Relevance.from_labels(y, query_labels=y[:60:20])
+    queries = frame[:60:20]
+    model.fit(frame, relevance, queries=queries)
+    assert len(model.rank(queries, frame, 3)) == 3
+    calls = [
+        lambda: model.rank(reverse[:3], frame, 3),
+        lambda: model.rank(queries, reverse, 3),
+        lambda: model.score(reverse, relevance, queries=queries),
+        lambda: model.score(frame, relevance, queries=reverse[:60:20]),
+        lambda: model.fit(frame, relevance, queries=reverse[:60:20]),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match="must be in the same order"):
+            call()
+
+
+def test_columns_in_another_order_are_refused_when_training_goes_on(iris):
+    X, y = iris
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    model = FRML(2, n_triplets=50, random_state=0).fit(frame, y)
+    with pytest.raises(ValueError, match="must be in the same order"):
+        model.partial_fit(frame[list("dcba")], y)
+    lists = LGMML(2).fit(frame, y == 0, qid=np.arange(150) % 10)
+    with pytest.raises(ValueError, match="must be in the same order"):
+        lists.rank(X=frame[list("dcba")], qid=np.arange(150) % 10)
 
 
 def test_clone_pickle_and_joblib(iris, tmp_path):
@@ -351,6 +407,14 @@ BAD = {
     "empty": (np.empty((0, 2)), [], "0 sample"),
     "wrong length": ([[0.0], [1.0]], [0, 1, 1], "inconsistent numbers of samples"),
     "one class": ([[0.0], [1.0]], [0, 0], "Class labels need more than one class"),
+    "continuous": ([[0.0], [1.0]], [0.5, 1.5], "not continuous values: got 0.5"),
+    "one-hot": ([[0.0], [1.0]], np.eye(2), r"pass y\.argmax\(axis=1\)"),
+    "-1 beside others": (
+        [[0.0], [1.0], [2.0]],
+        [-1, 0, 1],
+        r"from_labels\(y, unlabelled=-1\)",
+    ),
+    "every row a class": ([[0.0], [1.0]], [0, 1], "and two rows of one of them"),
     "no labels": ([[0.0], [1.0]], None, "the target y is None"),
     "relevance of another size": (
         [[0.0], [1.0]],

@@ -368,7 +368,7 @@ def test_a_checkpoint_of_other_data_or_parameters_is_refused(tmp_path, wine):
         with pytest.raises(ValueError, match="must be of the same data and parameters"):
             model.fit(data, y)
     path.write_bytes(b"something else")
-    with pytest.raises(ValueError, match="is not a checkpoint"):
+    with pytest.raises(ValueError, match="must be a checkpoint"):
         FRML(4, checkpoint=path, **QUICK).fit(X, y)
 
 

@@ -16,12 +16,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rankspace import GMML, Euclidean, Relevance
 from rankspace.learners.solvers.geometric.mean import mean_factor
-from rankspace.learners.solvers.geometric.pair_sums import CentredPoints
 from rankspace.learners.solvers.geometric.scatter import (
     all_pairs,
     draw_pairs,
     laplacian_sum,
 )
+from rankspace.learners.solvers.points import lazy_points
+from rankspace.learners.solvers.scaling import Scaling
 
 SEEDS = st.integers(0, 2**32)
 
@@ -157,7 +158,8 @@ def test_scatter_of_all_pairs(name, rng):
     X, queries = rng.normal(size=(24, 3)) + 5, None
     if not relevance.queries_are_rows:
         queries = rng.normal(size=(relevance.n_queries, 3))
-    found = all_pairs(CentredPoints.of(X, relevance, queries), relevance)
+    unscaled = Scaling(X.mean(axis=0), 1.0)
+    found = all_pairs(lazy_points(X, relevance, queries, unscaled), relevance)
     for got, expected in zip(found, slow_scatter(X, relevance, queries), strict=True):
         np.testing.assert_allclose(got, expected, rtol=1e-10, atol=1e-12)
 

@@ -14,9 +14,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from rankspace import BilinearMetric, Euclidean, Index, ListwiseMap, Relevance, evaluate
 from rankspace._engine.parallel import threads as _threads
 from rankspace.learners import listwise
+from rankspace.learners.hard_negatives import with_hard_negatives
 from rankspace.learners.listwise import SIDES
-from rankspace.learners.solvers.scaling import partly_white
-from rankspace.learners.solvers.smooth import pair_loss
+from rankspace.learners.solvers.points import partly_white
 from rankspace.learners.solvers.smooth.pair_loss import Grouped, Listwise, PairLoss
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -212,7 +212,7 @@ def test_sequential_and_parallel_searches_learn_the_same_maps(monkeypatch):
     X, Q = unit(X, Q)
     found = []
     for cores in (1, 2, 4, 64):
-        for module in (listwise, _threads, pair_loss):
+        for module in (listwise, _threads):
             monkeypatch.setattr(
                 module,
                 "n_threads",
@@ -512,3 +512,149 @@ def test_wrong_parameters(parameters, message):
     X, Q, relevance = planted()
     with pytest.raises(ValueError, match=message):
         ListwiseMap(**parameters).fit(X, relevance, queries=Q)
+
+
+# ---------------------------------------------------------------------- similarity
+
+
+def stretched(*arrays, seed=5):
+    """The same directions, with lengths from 0.5 to 20."""
+    rng = np.random.default_rng(seed)
+    return [
+        rng.uniform(0.5, 20, size=(len(points), 1)) * points for points in unit(*arrays)
+    ]
+
+
+@pytest.mark.parametrize("sides", ["shared", "query", "separate"])
+def test_under_the_cosine_lengths_change_nothing(sides):
+    """Learned from long and short vectors as from unit vectors, and used alike."""
+    X, Q, relevance = planted(n=1500)
+    X, Q = unit(X, Q)
+    long_X, long_Q = stretched(X, Q)
+    settings = {"sides": sides, "n_negatives": 200, "max_iter": 10}
+    plain = ListwiseMap(**settings).fit(X, relevance, queries=Q)
+    cosine = ListwiseMap(similarity="cosine", **settings)
+    cosine.fit(long_X, relevance, queries=long_Q)
+    assert cosine.metric_.similarity == "cosine"
+    assert {part.similarity for part in cosine.parts_.values()} == {"cosine"}
+    np.testing.assert_allclose(
+        cosine.metric_.distances(long_Q, long_X),
+        plain.metric_.distances(Q, X),
+        rtol=1e-6,
+        atol=1e-6,
+    )
+
+
+def test_labels_are_learned_under_the_cosine():
+    X, y = np.random.default_rng(0).normal(size=(80, 5)), np.arange(80) % 4
+    X += 2 * np.eye(5)[y]
+    (long_X,) = stretched(X)
+    (unit_X,) = unit(X)
+    cosine = ListwiseMap(similarity="cosine", max_iter=10).fit(long_X, y)
+    plain = ListwiseMap(max_iter=10).fit(unit_X, y)
+    np.testing.assert_allclose(cosine.components_, plain.components_, rtol=1e-5)
+    np.testing.assert_allclose(cosine.transform(long_X), plain.transform(unit_X))
+    assert cosine.score(long_X, y) == plain.score(unit_X, y)
+    pairs = np.stack((long_X[:4], long_X[4:8]), axis=1)
+    expected = plain.pair_distance(np.stack((unit_X[:4], unit_X[4:8]), axis=1))
+    np.testing.assert_allclose(cosine.pair_distance(pairs), expected)
+    assert cosine.get_metric()(*pairs[0]) == pytest.approx(expected[0])
+
+
+@pytest.mark.parametrize(
+    ("sides", "similarity"),
+    [("query", "dot"), ("query", "cosine"), ("shared", "euclidean")],
+)
+def test_the_loss_is_that_of_what_the_metric_ranks_by(sides, similarity):
+    """The final loss, again from the distances of the metric for vectors as they are."""
+    X, Q, relevance = planted(n=120, n_queries=30)
+    X, Q = stretched(X, Q)
+    reg, temperature = 0.01, 0.5
+    model = ListwiseMap(
+        reg, sides=sides, similarity=similarity, whiten=0.0, temperature=temperature
+    ).fit(X, relevance, queries=Q)
+    assert model.metric_.similarity == similarity
+    far = model.metric_.distances(Q, X)
+    far = 2 * far if model.metric_.inner_product else far**2
+    compared = unit(X)[0] if similarity == "cosine" else X
+    logits = far / (2 * compared.var(axis=0).sum() * temperature)
+    loss = 0.0
+    for q in range(30):
+        shares = np.exp(-logits[q] - np.log(np.sum(np.exp(-logits[q]))))
+        relevant = relevance.relevant(q)
+        loss += np.mean(np.log(1 / relevant.size / shares[relevant])) / 30
+    learned = model.metric_.query_map
+    penalty = reg * np.sum((learned - np.eye(8)) ** 2)
+    assert model.loss_ == pytest.approx(loss + penalty, rel=1e-9)
+
+
+def test_dot_products_of_long_and_short_vectors_are_learned():
+    X, Q, _ = planted()
+    X, Q = stretched(X, Q)
+    hidden = np.eye(8) + np.random.default_rng(3).normal(size=(8, 8)) / 3
+    near = np.argsort(-(Q @ hidden @ X.T), axis=1)[:, :3]
+    relevance = Relevance.from_lists(near.tolist(), n_items=len(X))
+    train, test = (
+        relevance.take_queries(np.arange(40)),
+        relevance.take_queries(np.arange(40, 60)),
+    )
+    model = ListwiseMap(sides="query", similarity="dot").fit(X, train, queries=Q[:40])
+    before = evaluate(Index(X, similarity="dot").rank(Q[40:]), test, "map").means["map"]
+    assert held_out_map(model, X, Q[40:], test) > before + 0.1
+
+
+def test_without_a_similarity_vectors_are_taken_as_they_are():
+    X, Q, relevance = planted(n=60, n_queries=10)
+    expected = {"shared": "euclidean", "query": "dot", "separate": "euclidean"}
+    for sides, similarity in expected.items():
+        plain = ListwiseMap(sides=sides, max_iter=3).fit(X, relevance, queries=Q)
+        assert plain.metric_.similarity == similarity
+        if sides != "separate":
+            same = ListwiseMap(sides=sides, similarity=similarity, max_iter=3)
+            same.fit(X, relevance, queries=Q)
+            np.testing.assert_array_equal(
+                plain.metric_.query_map, same.metric_.query_map
+            )
+
+
+@pytest.mark.parametrize(
+    ("sides", "similarity", "choices"),
+    [
+        ("shared", "dot", "euclidean, cosine"),
+        ("query", "euclidean", "dot, cosine"),
+        ("separate", "euclidean", "cosine"),
+        ("separate", "dot", "cosine"),
+        ("shared", "cos", "euclidean, cosine"),
+    ],
+)
+def test_a_similarity_that_the_sides_do_not_have_is_rejected(
+    sides, similarity, choices
+):
+    X, Q, relevance = planted(n=60, n_queries=10)
+    model = ListwiseMap(sides=sides, similarity=similarity)
+    message = f"similarity with sides='{sides}' must be one of {choices}: got"
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, relevance, queries=Q)
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "dot", "euclidean"])
+def test_hard_negatives_are_nearest_by_the_similarity(similarity):
+    rng = np.random.default_rng(0)
+    X, Q = stretched(rng.normal(size=(3000, 6)), rng.normal(size=(40, 6)))
+    lists = [[q, q + 50] for q in range(40)]
+    relevance = Relevance.from_lists(lists, n_items=3000)
+    kept, judgments = with_hard_negatives(X, relevance, Q, similarity)
+    nearness = {
+        "cosine": Q @ unit(X)[0].T,
+        "dot": Q @ X.T,
+        "euclidean": -((Q[:, None] - X) ** 2).sum(axis=2),
+    }
+    best = np.argsort(np.argsort(-nearness[similarity], axis=1), axis=1).min(axis=0)
+    row = {tuple(x): i for i, x in enumerate(X.tolist())}
+    chosen = np.array([row[tuple(x)] for x in kept.tolist()])
+    assert judgments.n_items == chosen.size < 1200
+    negatives = np.setdiff1d(chosen, np.ravel(lists))
+    left_out = np.setdiff1d(np.arange(3000), chosen)
+    assert negatives.size == 1000
+    assert best[negatives].max() <= best[left_out].min()
+    assert with_hard_negatives(X, relevance, Q) == (X, relevance)  # lengths differ

@@ -19,7 +19,8 @@ from rankspace.learners.solvers.cutting_plane.admm import PlaneProblem
 from rankspace.learners.solvers.cutting_plane.cones import PSDCone
 from rankspace.learners.solvers.cutting_plane.ranking_loss import RankingLoss
 from rankspace.learners.solvers.cutting_plane.simplex_qp import simplex_qp
-from rankspace.learners.solvers.scaling import scale_data
+from rankspace.learners.solvers.points import Points, scaled_points
+from rankspace.learners.solvers.scaling import Scaling
 from rankspace.relevance.splits import split_queries
 from reference.subgradient import projected_subgradient
 
@@ -111,7 +112,9 @@ def test_plane_is_a_subgradient(measure, wine):
     X, y = wine
     X = X / np.sqrt(2 * X.shape[1])
     rng = np.random.default_rng(0)
-    loss = RankingLoss(X, X, Relevance.from_labels(y), measure, np.arange(len(X)), 64)
+    everyone = np.arange(len(X))
+    points = Points(X, everyone, len(X))
+    loss = RankingLoss(points, Relevance.from_labels(y), measure, everyone, 64)
     factor = 3 * rng.normal(size=(13, 13))
     W, E = factor.T @ factor, rng.normal(size=(13, 13))
     E = 1e-6 * (E + E.T)
@@ -135,7 +138,7 @@ def test_blocks_threads_and_lists_give_the_same_plane(wine):
     judged = Relevance.from_lists(relevant, irrelevant, unjudged="ignore")
     L = np.eye(13)
     planes = [
-        RankingLoss(X, X, relevance, "map", n, memory).plane(L)
+        RankingLoss(Points(X, n, len(X)), relevance, "map", n, memory).plane(L)
         for relevance in (everything, judged)
         for memory in (1, 64)
     ]
@@ -168,10 +171,11 @@ def test_projected_subgradients_reach_the_same_objective(wine):
     X, y = wine
     relevance = Relevance.from_labels(y)
     model = MLR(100.0, measure="auc").fit(X, y)
-    data = scale_data(X, relevance, None)
+    scaling = Scaling.of(X)
+    points = scaled_points(X, relevance, None, scaling)
     everyone = np.arange(len(X))
-    loss = RankingLoss(data.X, data.Q, relevance, "auc", everyone, 64)
-    problem = MetricProblem(loss, data.scale)
+    loss = RankingLoss(points, relevance, "auc", everyone, 64)
+    problem = MetricProblem(loss, scaling.scale)
     planes = PlaneProblem(problem.cone, problem.regularizer, 100.0)
     found = projected_subgradient(
         problem.plane, planes, problem.start, tol=0.01, max_iter=200
@@ -476,8 +480,7 @@ def test_a_path_with_a_prior_and_an_error_to_choose_by(wine):
 def test_judged_lists_are_dealt_to_all_threads(monkeypatch):
     matching = make_matching(3000, random_state=0)
     loss = RankingLoss(
-        matching.X,
-        matching.X,
+        Points(matching.X, np.arange(3000), 3000),
         matching.relevance,
         "map",
         np.arange(3000),

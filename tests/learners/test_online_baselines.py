@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rankspace import ITML, LORETA, OASIS, BilinearMetric, Euclidean, Relevance
@@ -12,7 +13,7 @@ from rankspace.learners.solvers.warp.descent import Progress
 
 
 @parametrize_with_checks(
-    [ITML(n_pairs=100, max_iter=20), OASIS(n_triplets=500), LORETA(2, n_triplets=500)]
+    [ITML(n_pairs=100, tol=0.1), OASIS(n_triplets=500), LORETA(2, n_triplets=500)]
 )
 def test_scikit_learn_conventions(estimator, check):
     check(estimator)
@@ -72,30 +73,54 @@ def test_loreta_steps_against_the_gradient_of_its_loss(rng):
     )
 
 
-def plain_itml(V, similar, gamma, u, rounds):
-    A, duals, bounds = np.eye(V.shape[1]), np.zeros(len(V)), u.copy()
-    for _ in range(rounds):
-        for i, v in enumerate(V):
-            p, sign = v @ A @ v, 1 if similar[i] else -1
-            alpha = min(duals[i], sign / 2 * (1 / p - gamma / bounds[i]))
-            beta = sign * alpha / (1 - sign * alpha * p)
-            bounds[i] = gamma * bounds[i] / (gamma + sign * alpha * bounds[i])
-            duals[i] -= alpha
-            A = A + beta * np.outer(A @ v, A @ v)
-    return A
+def slack_problem(V, similar, u, gamma):
+    """The minimiser and the minimum of ITML's objective, by a general convex solver."""
+    import cvxpy
+
+    d = V.shape[1]
+    A, slack = cvxpy.Variable((d, d), PSD=True), cvxpy.Variable(len(V))
+    signs = np.where(similar, 1.0, -1.0)
+    distances = cvxpy.hstack([cvxpy.sum(cvxpy.multiply(np.outer(v, v), A)) for v in V])
+    divergence = cvxpy.trace(A) - cvxpy.log_det(A) - d
+    penalty = cvxpy.sum(slack / u - cvxpy.log(slack) + np.log(u) - 1)
+    problem = cvxpy.Problem(
+        cvxpy.Minimize(divergence + gamma * penalty),
+        [cvxpy.multiply(signs, distances - slack) <= 0],
+    )
+    problem.solve(solver=cvxpy.CLARABEL)
+    return A.value, problem.value
 
 
-@pytest.mark.parametrize(("n_pairs", "d"), [(12, 4), (150, 6), (9, 20)])
-def test_itml_is_its_formula(n_pairs, d, rng):
+def slack_objective(A, slack, u, gamma):
+    divergence = np.trace(A) - np.linalg.slogdet(A)[1] - len(A)
+    return divergence + gamma * np.sum(slack / u - np.log(slack / u) - 1)
+
+
+GAMMAS = (0.1, 1.0, 10.0, 100.0)
+PROBLEMS = [(*size, gamma) for size in ((12, 4), (6, 8)) for gamma in GAMMAS]
+
+
+@pytest.mark.parametrize(("n_pairs", "d", "gamma"), [*PROBLEMS, (80, 3, 5.0)])
+def test_itml_solves_its_problem(n_pairs, d, gamma, rng):
     """With one block of pairs, with several, and with fewer pairs than features."""
     V = rng.normal(size=(n_pairs, d))
     similar = np.arange(n_pairs) % 2 == 0
-    bounds = np.where(similar, 1.0, 6.0)
-    projections = LogDetProjections(V, similar, bounds, 0.5)
-    for _ in range(3):
+    u = np.where(similar, 1.0, 6.0)
+    expected, minimum = slack_problem(V, similar, u, gamma)
+    projections = LogDetProjections(V, similar, u, gamma)
+    for _ in range(3000):
         projections.cycle()
-    expected = plain_itml(V, similar, 0.5, bounds, 3)
-    np.testing.assert_allclose(projections.matrix, expected, atol=1e-10)
+    A, slack = projections.matrix, projections.bounds
+    assert slack_objective(A, slack, u, gamma) == pytest.approx(minimum, rel=1e-4)
+    np.testing.assert_allclose(A, expected, atol=1e-3 * np.abs(expected).max())
+
+
+def test_itml_tells_that_it_has_not_converged(wine):
+    message = (
+        r"stopped after 2 passes over the pairs .* tol=0.001. Raise max_iter or tol"
+    )
+    with pytest.warns(ConvergenceWarning, match=message):
+        ITML(n_pairs=200, max_iter=2, random_state=0).fit(*wine)
 
 
 def test_itml_meets_its_constraints_and_its_duals_are_the_matrix(rng):
@@ -148,7 +173,7 @@ def test_separate_queries(model, wine):
 
 def test_itml_learns(wine):
     X, y = wine
-    model = ITML(random_state=0).fit(X, y)
+    model = ITML(0.1, random_state=0).fit(X, y)
     assert model.score(X, y) > Euclidean().fit(X, y).score(X, y) + 0.05
     assert model.components_.shape == (13, 13)
 
@@ -157,6 +182,7 @@ def test_itml_learns(wine):
     ("model", "message"),
     [
         (OASIS(C=0), "C == 0, must be > 0"),
+        (LORETA(14), "at most the number of features, 13: got 14"),
         (LORETA(0), "n_components == 0, must be >= 1"),
         (LORETA(step=-1), "step == -1, must be > 0"),
         (ITML(gamma=0), "gamma == 0, must be > 0"),

@@ -126,6 +126,9 @@ def test_candidates_of_an_index_are_reranked(rng):
     assert [len(items) for items, _ in by_lists] == [2, 0, 1, 3]
     with pytest.raises(ValueError, match="a list for each of 4 queries: got 1"):
         metric.rerank(Q, X, [[0]])
+    for bad in ([-1], [50], [0.5]):
+        with pytest.raises(ValueError, match="must"):
+            metric.rerank(Q, X, [bad, [], [7], [2]])
     with pytest.raises(
         ValueError, match="LocalMetric does not: use its own rank, or rerank"
     ):
@@ -201,3 +204,30 @@ def test_wrong_shapes(rng):
         anchored(rng).rank(np.ones((1, 3)), np.ones((2, 3)))
     with pytest.raises(ValueError, match="kernel must be one of paper, rbf, distance"):
         LocalMetric(np.ones((1, 1, 1)), [1.0], kernel="none")
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1e200])
+def test_items_whose_squares_leave_the_range_are_refused(unit, rng):
+    metric = LocalMetric(np.ones((1, 1, 2)), [1.0], kernel="distance")
+    X = rng.normal(size=(6, 2))
+    with pytest.raises(ValueError, match="items under a local metric must be of size"):
+        metric.rank(X[:2], unit * X)
+    fitted = LocalMetric(np.ones((1, 1, 2)) / unit, [1.0], kernel="distance")
+    found = fitted.rank(unit * X, unit * X).items
+    np.testing.assert_array_equal(found, metric.rank(X, X).items)
+
+
+@pytest.mark.parametrize("kind", [None, "l2", "standard", "rank-gauss", "joined"])
+def test_feature_scaling_knows_no_unit(kind, rng):
+    X = rng.normal(size=(30, 3))
+    kind = kind or "none"
+    expected = FeatureScaling.of(X, kind).apply(X)
+    for unit in (2.0**-700, 2.0**700):
+        found = FeatureScaling.of(unit * X, kind).apply(unit * X)
+        if kind == "none":
+            found = found * (expected[0, 0] / found[0, 0])
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+    far_apart = X * [1, 2.0**-700, 1]
+    if kind != "none":
+        found = FeatureScaling.of(far_apart, kind).apply(far_apart)
+        np.testing.assert_allclose(found, expected, rtol=1e-12)

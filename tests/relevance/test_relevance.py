@@ -17,7 +17,7 @@ from sklearn.model_selection import GroupKFold, KFold, train_test_split
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import indexable
 
-from rankspace import Relevance
+from rankspace import Euclidean, Relevance
 from rankspace.relevance.splits import hold_out
 from reference.rankings import dense, whole
 
@@ -162,7 +162,7 @@ def test_candidates_of_groups(rows, unjudged):
     "labels",
     [
         [0, 1, 0, 2],
-        [0.5, 1.5, 0.5, 2.0],
+        [3.0, 1.0, 3.0, 2.0],
         [True, False, True, False],
         ["cat", "dog", "cat", "a"],
         np.array(["cat", "dog", "cat", 3], dtype=object),
@@ -189,6 +189,100 @@ def test_labels_make_items_of_one_class_relevant(labels):
     expected = np.array([[float(a == b) for b in plain] for a in plain])
     np.testing.assert_equal(dense(relevance), without_own(expected))
     assert relevance.queries_are_rows
+
+
+@pytest.mark.parametrize(
+    "labels", [[-1, 1, -1], [-1.0, 1.0], ["-1", "+1"], [-1, -1], [True, False]]
+)
+def test_minus_one_is_a_class_beside_one(labels):
+    assert Relevance.from_labels(labels).n_queries == len(labels)
+
+
+UNLABELLED = [
+    ([0, -1, 1, 0, -1, 1, 2], -1),
+    ([0.0, NAN, 1.0, 0.0, NAN, 1.0, 2.0], NAN),
+    (["a", None, "b", "a", None, "b", "c"], NAN),
+    (["a", "?", "b", "a", "?", "b", "c"], "?"),
+    (pd.array([0, None, 1, 0, None, 1, 2], dtype="Int64"), NAN),
+    (np.array([0, -1, 1, 0, -1, 1, 2], dtype=object), -1),
+]
+
+
+@pytest.mark.parametrize(("y", "marker"), UNLABELLED)
+@pytest.mark.parametrize("unjudged", ["irrelevant", "ignore"])
+def test_rows_without_a_label_are_unjudged_and_no_queries(y, marker, unjudged):
+    relevance = Relevance.from_labels(y, unlabelled=marker, unjudged=unjudged)
+    classes = np.array([0, NAN, 1, 0, NAN, 1, 2])
+    queries = [0, 2, 3, 5, 6]
+    expected = (classes[queries, None] == classes).astype(float)
+    expected[:, [1, 4]] = NAN
+    expected[range(5), queries] = OUT
+    np.testing.assert_array_equal(dense(relevance), expected)
+    assert relevance.query_items.tolist() == queries
+    assert relevance.n_relevant.tolist() == [1, 1, 1, 1, 0]
+    n_others = 4 if unjudged == "ignore" else 6
+    assert (relevance.n_irrelevant + relevance.n_relevant).tolist() == [n_others] * 5
+    assert_consistent(relevance)
+    folds = relevance[[0, 1, 2, 3]]
+    assert (folds.n_queries, folds.n_items) == (3, 4)
+
+
+def test_without_unlabelled_rows_the_parameter_changes_nothing():
+    assert_same(
+        Relevance.from_labels([0, 1, 0], unlabelled=-1),
+        Relevance.from_labels([0, 1, 0]),
+    )
+
+
+def test_separate_queries_without_a_label_have_nothing_relevant():
+    relevance = Relevance.from_labels(
+        [0, -1, 1, 0], query_labels=[-1, 0, 7], unlabelled=-1
+    )
+    assert [relevance.relevant(query).tolist() for query in range(3)] == [
+        [],
+        [0, 3],
+        [],
+    ]
+    assert not relevance.queries_are_rows
+
+
+def test_a_model_learns_beside_rows_without_a_label(wine):
+    X, y = wine
+    partly = np.where(np.arange(y.size) % 3, y, -1)
+    relevance = Relevance.from_labels(partly, unlabelled=-1, unjudged="ignore")
+    labelled = partly >= 0
+    model = Euclidean().fit(X, relevance)
+    # Where rows without a label leave the lists it is as if they did not exist.
+    expected = Euclidean().fit(X[labelled], y[labelled]).score(X[labelled], y[labelled])
+    assert model.score(X, relevance) == pytest.approx(expected)
+    with pytest.raises(ValueError, match=r"from_labels\(y, unlabelled=-1\)"):
+        model.fit(X, partly)
+
+
+@pytest.mark.parametrize(
+    ("y", "marker", "message"),
+    [
+        (
+            [-1, -1],
+            -1,
+            "y must have a row with a label: got 2 rows, all of them unlabelled=-1.",
+        ),
+        (
+            [0, 1],
+            "-1",
+            "y and unlabelled must both be text or both be numbers: got int64 and <U2.",
+        ),
+        (
+            [-1, 0, NAN],
+            -1,
+            "y must not hold missing labels: got nan at row 2. Leave such rows out, or pass "
+            "Relevance.from_labels(y, unlabelled=numpy.nan).",
+        ),
+    ],
+)
+def test_bad_unlabelled(y, marker, message):
+    with pytest.raises(ValueError, match=whole(message)):
+        Relevance.from_labels(y, unlabelled=marker)
 
 
 def test_labels_judge_every_pair_under_either_rule():
@@ -399,25 +493,110 @@ def test_the_first_line_is_a_header_only_if_it_ends_in_no_grade(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("names", "kind", "got", "n"),
+    ("names", "kind", "matched", "got"),
     [
-        ({"item_ids": ["a", "b"]}, "item", "c", 2),
-        ({"query_ids": ["q2"]}, "query", "q1", 1),
+        ({"item_ids": ["a", "b"]}, "item", "2 of 3", "c"),
+        ({"query_ids": ["q2"]}, "query", "1 of 2", "q1"),
     ],
 )
-def test_unknown_names_in_qrels(names, kind, got, n):
+def test_unknown_names_in_qrels(names, kind, matched, got):
     message = (
-        f"qrels must name known {kind} ids: got '{got}', which is not among the {n} given. "
-        "Pass unknown='drop' to leave such judgments out."
+        f"{kind} ids of the judgments must be among those of the data: {matched} are. Only in the "
+        f"judgments: '{got}'. The likely cause: the ids are of another file or another version "
+        "of the collection. Check where both come from."
     )
     with pytest.raises(ValueError, match=whole(message)):
         Relevance.from_qrels(QRELS, **names)
 
 
-def test_unknown_names_in_qrels_can_be_dropped():
+@pytest.mark.parametrize("unknown", ["error", "drop"])
+@pytest.mark.parametrize("rows", [range(4), ["0", "1", "2", "3"]])
+def test_rows_from_0_do_not_join_ids_from_1(rows, unknown):
+    """Query 1 of the judgments is row 0: all but query 4 would join the wrong row."""
+    qrels = {str(query): {"x": 1} for query in (1, 2, 3, 4)}
+    with pytest.raises(
+        ValueError, match="but those of the judgments count from 1"
+    ) as failed:
+        Relevance.from_qrels(list_of(qrels), query_ids=rows, unknown=unknown)
+    assert "3 of 4 are. Only in the judgments: '4'; only in the data: '0'" in str(
+        failed.value
+    )
+    assert "--query-ids" in str(failed.value)
+
+
+def list_of(qrels):
+    """The same judgments as a dataframe, which says nothing of the order of queries."""
+    rows = [(q, i, g) for q, items in qrels.items() for i, g in items.items()]
+    return pd.DataFrame(rows, columns=["query", "item", "grade"])
+
+
+@pytest.mark.parametrize(
+    ("spell", "cause"),
+    [
+        (str.upper, "differ in case"),
+        (lambda name: f"{name}.0", "floating-point"),
+        (lambda name: f"{int(name[3:]):06d}", "before the number"),
+        (lambda name: name.replace("c", "c00"), "pads numbers with zeros"),
+        (lambda name: str(int(name[3:]) - 10), "are row numbers, from 0"),
+        (lambda name: f"{name} of another kind", "another file"),
+    ],
+)
+def test_the_likely_cause_of_ids_that_do_not_join(spell, cause):
+    names = [f"doc{i}" for i in range(10, 30)]
+    qrels = {"q": dict.fromkeys(names, 1)}
+    item_ids = [spell(name) for name in names]
+    with pytest.raises(ValueError, match=cause) as failed:
+        Relevance.from_qrels(qrels, item_ids=item_ids)
+    assert "0 of 20 are. Only in the judgments: 'doc10', 'doc11'" in str(failed.value)
+    assert "unknown=" not in str(failed.value)
+    with pytest.raises(ValueError, match=cause):  # nothing would be left
+        Relevance.from_qrels(qrels, item_ids=item_ids, unknown="drop")
+
+
+def test_repeated_ids_are_named():
+    with pytest.raises(ValueError, match="item_ids must not repeat a name: got 'a'"):
+        Relevance.from_qrels({"q": {"b": 1}}, item_ids=["a", "a"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "query-id,corpus-id,score\nq1,a,2\nq1,b,0\nq2,c,1\n",
+        "Query-ID, Corpus-ID, Score\nq1, a, 2\nq1, b, 0\nq2, c, 1\n",
+        'score,item,query\n2,"a",q1\n0,b,q1\n1,c,q2\n',
+        "item\tquery\tgrade\tjudge\na\tq1\t2\tx\nb\tq1\t0\tx\nc\tq2\t1\ty\n",
+    ],
+)
+def test_qrels_with_a_header_are_read_by_the_names_of_columns(text, tmp_path):
+    path = tmp_path / "qrels.csv"
+    path.write_text(text)
+    expected = {"q1": {"a": 2, "b": 0}, "q2": {"c": 1}}
+    assert_same(Relevance.from_qrels(path), Relevance.from_qrels(expected))
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("q1,a,1\n", "must start with a header, such as query-id,corpus-id,score"),
+        ("query-id,passage,score\nq1,a,1\n", "line 1 is a header, and qrels must have"),
+        (
+            "query-id,corpus-id,score\nq1,a\n",
+            "line 2 must have 3 columns, as the header",
+        ),
+    ],
+)
+def test_tables_of_qrels_that_cannot_be_read(text, fault, tmp_path):
+    path = tmp_path / "qrels.csv"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=fault):
+        Relevance.from_qrels(path)
+
+
+def test_unknown_names_in_qrels_can_be_dropped(caplog):
     relevance = Relevance.from_qrels(
         QRELS, query_ids=["q1", "q2"], item_ids=["a", "b"], unknown="drop"
     )
+    assert "1 of 3 judgments are left out: 0 of the queries and 1 of the" in caplog.text
     np.testing.assert_equal(dense(relevance), [[2.0, 0.0], [NAN, NAN]])
     with pytest.raises(
         ValueError, match=whole("unknown must be 'error' or 'drop': got 'skip'.")
@@ -488,7 +667,7 @@ def test_qrels_of_no_known_form():
 
 def test_dataframe_without_a_column_of_grades():
     message = (
-        "a dataframe of qrels must have a column named one of score, grade, relevance, rel, label: "
+        "qrels must have a column named one of score, grade, relevance, rel, label: "
         "got qid, docid."
     )
     with pytest.raises(ValueError, match=whole(message)):
@@ -528,18 +707,49 @@ def test_qrels_may_repeat_themselves(tmp_path):
     ("labels", "message"),
     [
         ([], "y must be a non-empty 1-d array of labels: got shape (0,)."),
-        (np.eye(2), "y must be a non-empty 1-d array of labels: got shape (2, 2)."),
+        (
+            np.eye(2),
+            "y must have one label for each row: got shape (2, 2). Of one-hot columns pass "
+            "y.argmax(axis=1); if rows have several labels, pass Relevance.from_lists.",
+        ),
         (3, "y must be a non-empty 1-d array of labels: got shape ()."),
-        (
-            [0.0, NAN],
-            "y must not hold missing labels: got nan at row 1. Leave such rows out, or name the "
-            "judged ones with Relevance.from_lists.",
-        ),
-        (
-            ["a", "b", None],
-            "y must not hold missing labels: got None at row 2. Leave such rows out, or name the "
-            "judged ones with Relevance.from_lists.",
-        ),
+        *[
+            (
+                [*labels, missing],
+                f"y must not hold missing labels: got {missing} at row 2. Leave such rows out, or "
+                "pass Relevance.from_labels(y, unlabelled=numpy.nan).",
+            )
+            for labels, missing in (([0.0, 1.0], NAN), (["a", "b"], None))
+        ],
+        *[
+            (
+                labels,
+                "y must hold class labels, not continuous values: got "
+                f"{labels[1]}. Pass class labels or a Relevance, or bin the values, for "
+                "example by numpy.digitize; grades of candidate lists need qid.",
+            )
+            for labels in (
+                [1.0, 0.5],
+                [2.0, math.inf],
+                np.array([1, 0.5], dtype=object),
+            )
+        ],
+        ([1j, 2], "y must hold class labels: got complex numbers."),
+        *[
+            (
+                labels,
+                "y must not leave open whether -1 is a class or marks rows without a label: got "
+                f"-1 beside {others}. Pass Relevance.from_labels(y, unlabelled={marker!r}) if "
+                "these rows have no label, and give the class another name if it is one.",
+            )
+            for labels, others, marker in (
+                ([0, 1, -1], "0, 1", -1),
+                ([0, -1], "0", -1),
+                ([4.0, 3.0, 2.0, 1.0, -1.0], "1.0, 2.0, 3.0, ...", -1),
+                (["0", "-1", "1"], "0, 1", "-1"),
+                ([b"a", b"-1"], "a", "-1"),
+            )
+        ],
     ],
 )
 def test_bad_labels(labels, message):
@@ -637,12 +847,12 @@ def test_missing_query_labels_are_refused():
         (
             ([[0]],),
             {"n_items": 2, "weights": [-1]},
-            "weights must be finite and not negative.",
+            "weights must be finite and not negative: got -1.0.",
         ),
         (
             ([[0]],),
             {"n_items": 2, "weights": [NAN]},
-            "weights must be finite and not negative.",
+            "weights must be finite and not negative: got nan.",
         ),
         (([[0]],), {"n_items": 2, "weights": [0]}, "weights must not all be 0."),
         (
@@ -698,6 +908,90 @@ def test_query_rows_must_be_rows(query_rows):
 def test_bad_groups(grades, qid, message):
     with pytest.raises(ValueError, match=whole(message)):
         Relevance.from_groups(grades, qid)
+
+
+DIRECT = {
+    "n_items": 3,
+    "rows": [0, 1, 0],
+    "indptr": [0, 2, 3],
+    "items": [0, 2, 1],
+    "grades": [1.0, 0.0, 1.0],
+    "query_items": [-1, 0, 2],
+    "background": "unjudged",
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"items": [0, 3, 1]},
+            "items must be numbers from 0 to 2: got 0 to 3. Number rows from 0.",
+        ),
+        (
+            {"items": [-9, 2, 1]},
+            "items must be numbers from 0 to 2: got -9 to 2. Number rows from 0.",
+        ),
+        (
+            {"items": [0.5, 2, 1]},
+            "items must be a 1-d array of whole numbers: got float64 of shape (3,).",
+        ),
+        *[
+            (
+                {"items": items},
+                "items must ascend in each row, none twice: sort them, or build the relevance with "
+                "Relevance.from_lists.",
+            )
+            for items in ([2, 0, 1], [2, 2, 1])
+        ],
+        (
+            {"rows": [0, 2, 0]},
+            "rows must be numbers from 0 to 1: got 0 to 2. Number rows from 0.",
+        ),
+        *[
+            (
+                {"indptr": indptr},
+                f"indptr must rise from 0 to the number of items, 3: got {indptr}.",
+            )
+            for indptr in ([0, 4, 3], [0, 2, 9], [1, 2, 3], [])
+        ],
+        (
+            {"grades": [1.0]},
+            "grades must have one entry for each of 3 items: got shape (1,).",
+        ),
+        (
+            {"grades": [1.0, math.inf, 0.0]},
+            "grades must be finite, or NaN for unjudged: got infinity.",
+        ),
+        (
+            {"query_items": [0]},
+            "query_items must have one entry for each of 3 queries: got 1. Use -1 for queries that "
+            "are not rows of X.",
+        ),
+        (
+            {"query_items": [0, 1, 3]},
+            "query_items must be numbers from -1 to 2: got 0 to 3. Number rows from 0.",
+        ),
+        (
+            {"background": "none"},
+            "background must be one of irrelevant, unjudged, absent: got 'none'.",
+        ),
+        ({"n_items": 2.5}, "n_items must be the number of rows of X: got 2.5."),
+        (
+            {"weights": [1.0, 2.0]},
+            "weights must have one entry for each of 3 queries: got shape (2,).",
+        ),
+        (
+            {"background": "absent", "items": [0, 2, 2]},
+            "items must be in one candidate list each, as every row of X is a candidate of one "
+            "query: got item 2 in 2. Repeat its row of X.",
+        ),
+    ],
+)
+def test_what_is_built_directly_is_checked(changes, message):
+    assert Relevance(**DIRECT).n_relevant.tolist() == [1, 1, 1]
+    with pytest.raises(ValueError, match=whole(message)):
+        Relevance(**{**DIRECT, **changes})
 
 
 # ---------------------------------------------------------------------- frozen

@@ -298,3 +298,74 @@ def test_reranking_a_shortlist_keeps_its_items_and_names():
 def test_reranking_refuses_bad_candidates(candidates, message):
     with pytest.raises(ValueError, match=message):
         Index(np.arange(6.0)[:, None]).rerank([[0.0], [1.0]], candidates)
+
+
+# ---------------------------------------------------------------------- any unit
+
+
+@pytest.mark.parametrize("k", [-700, -540, -500, -40, 40, 500, 700])
+@pytest.mark.parametrize("offset", [0.0, 100.0])
+def test_the_unit_of_the_vectors_does_not_matter(k, offset, rng):
+    X, Q = rng.normal(size=(60, 3)) + offset, rng.normal(size=(5, 3)) + offset
+    unit = 2.0**k
+    expected = brute(Q, X)
+    index = Index(unit * X)
+    candidates = [rng.permutation(60)[:9] for _ in Q]
+    with np.errstate(over="raise", invalid="raise", divide="raise"):
+        full = index.rank(unit * Q)
+        near = index.rank(unit * Q, 4)
+        own = index.rank(query_items=[3, 7])
+        again = index.rerank(unit * Q, candidates)
+    np.testing.assert_array_equal(full.items, expected.items)
+    np.testing.assert_allclose(full.distances / unit, expected.distances, rtol=1e-10)
+    np.testing.assert_array_equal(near.items, expected.top(4).items)
+    np.testing.assert_allclose(near.distances / unit, expected.top(4).distances)
+    others = brute(X[[3, 7]], X, [3, 7])
+    listed = np.isfinite(others.distances)
+    np.testing.assert_array_equal(own.items, others.items[listed])
+    places = Index(X).rerank(Q, candidates)
+    np.testing.assert_array_equal(again.items, places.items)
+
+
+@pytest.mark.parametrize("k", [-100, -70, 70, 100])
+def test_the_unit_of_single_precision_does_not_matter(k, rng):
+    X = rng.normal(size=(60, 3)).astype(np.float32)
+    unit = np.float32(2.0**k)
+    for n in (None, 4):
+        expected = Index(X).rank(X[:9], n)
+        found = Index(unit * X).rank(unit * X[:9], n)
+        np.testing.assert_array_equal(found.items, expected.items)
+
+
+def test_equal_vectors_of_any_size_are_tied():
+    for value in (0.0, 1e-200, 1.0, 1e200):
+        ranking = Index(np.full((4, 3), value)).rank(k=2)
+        np.testing.assert_array_equal(ranking.items, [1, 2, 0, 2, 0, 1, 0, 1])
+        assert not ranking.distances.any()
+
+
+def test_queries_far_beyond_the_items_are_refused(rng):
+    X = rng.normal(size=(9, 3))
+    for index, Q in ((Index(X), 1e200 * X), (Index(1e-200 * X), X)):
+        with pytest.raises(ValueError, match="queries must be of about the size of"):
+            index.rank(Q)
+        with pytest.raises(ValueError, match="queries must be of about the size of"):
+            index.rerank(Q, [[0, 1]] * 9)
+    np.testing.assert_array_equal(
+        Index(X).rank(1e-200 * X).items, Index(X).rank(0 * X).items
+    )
+
+
+def test_inner_products_out_of_range_are_refused(rng):
+    X = rng.normal(size=(9, 3))
+    metric = BilinearMetric(np.eye(3), np.eye(3))
+    expected = Index(X, metric).rank(X).items
+    for unit in (2.0**-490, 2.0**490):
+        found = Index(unit * X, metric).rank(unit * X).items
+        np.testing.assert_array_equal(found, expected)
+    for unit in (1e-200, 1e200):
+        with pytest.raises(ValueError, match="items ranked by inner products must be"):
+            Index(unit * X, metric).rank(X)
+        with pytest.raises(ValueError, match="queries ranked by inner products must"):
+            Index(X, metric).rank(unit * X)
+    assert Index(0 * X, metric).rank(0 * X).items.size == 81

@@ -209,8 +209,18 @@ def raw(indptr, items, distances, n_items=3):
             lambda: raw([0, 2], [0, 1], [2.0, 1.0]),
             "distances must not decrease within a list: sort them first.",
         ),
-        (lambda: raw([0, 1], [3], [0.0]), "items must lie from 0 to 2."),
-        (lambda: raw([0, 1], [-1], [0.0]), "items must lie from 0 to 2."),
+        (
+            lambda: raw([0, 1], [3], [0.0]),
+            "items must be numbers from 0 to 2: got 3 to 3. Number rows from 0.",
+        ),
+        (
+            lambda: raw([0, 1], [-1], [0.0]),
+            "items must be numbers from 0 to 2: got -1 to -1. Number rows from 0.",
+        ),
+        (
+            lambda: raw([0, 1], [1.5], [0.0]),
+            "items must be a 1-d array of whole numbers: got float64 of shape (1,).",
+        ),
         (
             lambda: raw([0, 2], [0, 1], [0.0]),
             "items and distances must be 1-d and equally long: got shapes (2,) and (1,).",

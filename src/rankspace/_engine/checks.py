@@ -3,10 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from numbers import Integral
 from typing import Any
+
+SIMILARITIES = ("cosine", "dot", "euclidean")  # what vectors can be compared by
 
 
 def check_choice(value: Any, name: str, choices: Iterable[str]) -> None:
     """Raise ValueError unless a parameter is one of its valid choices."""
     if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(choices)}: got {value!r}.")
+
+
+def check_components(n_components: int | None, n_features: int) -> None:
+    """Raise ValueError if there are more components than features; None leaves the choice open."""
+    from sklearn.utils import check_scalar
+
+    if n_components is None:
+        return
+    check_scalar(n_components, "n_components", Integral, min_val=1)
+    if n_components > n_features:
+        raise ValueError(
+            f"n_components must be at most the number of features, {n_features}: got "
+            f"{n_components}."
+        )

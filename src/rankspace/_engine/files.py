@@ -1,11 +1,13 @@
-"""Reading text files with the line number in every error, and atomic writes of whole files."""
+"""Reading text files with the line number in every error, and the one way to write a file."""
 
 from __future__ import annotations
 
 import atexit
+import errno
 import gzip
 import os
 import shutil
+import stat
 import tempfile
 import zlib
 from collections.abc import Iterator
@@ -59,18 +61,25 @@ def cut_short(path: PathLike, number: int, error: Exception) -> ValueError:
 
 @contextmanager
 def replacing(path: PathLike) -> Iterator[IO[bytes]]:
-    """Write a file atomically: to a temporary file beside it, renamed at the end."""
+    """Write a file: a regular one whole or not at all, with the mode of the one it replaces.
+
+    A symbolic link stays, and its target is written. A FIFO or a device is opened and written to.
+    """
     path = Path(path)
     if not path.parent.is_dir():
         raise FileNotFoundError(
             f"the folder {path.parent} does not exist: create it first."
         )
+    if is_stream(path):
+        with open(path, "wb") as stream:
+            yield stream
+        return
+    path = Path(os.path.realpath(path))
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as stream:
             yield stream
-        # mkstemp lets only the owner read; a plain open() would follow the umask.
-        os.chmod(temporary, 0o666 & ~_umask())
+        _copy_mode(path, temporary)
         os.replace(temporary, path)
     except BaseException:
         with suppress(FileNotFoundError):
@@ -78,8 +87,33 @@ def replacing(path: PathLike) -> Iterator[IO[bytes]]:
         raise
 
 
+def is_stream(path: PathLike) -> bool:
+    """Whether a path is something that is written to, not replaced: a FIFO, a device, stdout."""
+    folder = os.path.realpath(os.path.dirname(path) or ".")
+    if folder == "/dev" or folder.startswith("/proc/"):
+        # Such as /dev/stdout: it may be a regular file that others have open.
+        return True
+    return os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path))
+
+
+def _copy_mode(path: Path, temporary: str) -> None:
+    """Give the temporary file the mode and owner of the file that it replaces."""
+    try:
+        old = path.stat()
+    except FileNotFoundError:
+        # mkstemp lets only the owner read; a plain open() would follow the umask.
+        os.chmod(temporary, 0o666 & ~_umask())
+        return
+    if not os.access(path, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    # Only root can give a file away.
+    with suppress(PermissionError):
+        os.chown(temporary, old.st_uid, old.st_gid)
+    os.chmod(temporary, stat.S_IMODE(old.st_mode))
+
+
 def write_text(path: PathLike, content: str) -> Path:
-    """Write a text file as UTF-8, atomically."""
+    """Write a text file as UTF-8, by `replacing`."""
     with replacing(path) as stream:
         stream.write(content.encode("utf-8"))
     return Path(path)

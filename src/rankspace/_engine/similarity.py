@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-SIMILARITIES = ("cosine", "dot", "euclidean")
 BLOCK = 8192  # rows that are scaled at a time, in double precision
 
 

@@ -10,10 +10,11 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 
-from .files import PathLike
+from .files import PathLike, replacing
 from .optional import require
 from .parallel.backend import scratch_folder
 
@@ -22,24 +23,26 @@ ID_COLUMNS = ("_id", "id", "ids", "item_id", "doc_id", "docid", "query_id", "qid
 BLOCK = 8192  # rows
 
 
-def as_rows(X: Any) -> Any:
-    """Memory-map ``X`` if it is a path or a dask.array; return any other ``X`` unchanged.
+def as_rows(X: Any, name: str = "X") -> Any:
+    """Read ``X`` if it is a vector file or a dask.array; return any other matrix unchanged.
 
-    The .npy files of a folder, in the order of their names, and the chunks of a dask.array are
-    first joined in one file of the scratch folder.
+    A .npy file is memory-mapped. The .npy files of a folder, in the order of their names, and the
+    chunks of a dask.array are first joined in one file of the scratch folder, whose name depends on
+    nothing but their content.
     """
     if isinstance(X, str | os.PathLike):
         path = Path(X)
         if path.is_dir():
             return _join_folder(path)
-        if path.suffix != ".npy":
+        if path.suffix not in SUFFIXES:
             raise ValueError(
-                "X must be an array, a .npy file, a folder of .npy files or a dask.array: "
-                f"got {path}."
+                f"{name} must be an array, a file of {', '.join(SUFFIXES)}, a folder of .npy files "
+                f"or a dask.array: got {path}."
             )
-        return _map_npy(path)
+        return _open_matrix(path)
     if hasattr(X, "__dask_graph__") and hasattr(X, "chunks"):
         return _join_chunks(X)
+    check_is_matrix(X, name)
     return X
 
 
@@ -69,6 +72,49 @@ def read_vectors(path: PathLike, n_rows: int | None = None) -> Any:
     if vectors.dtype == np.float16:
         return vectors.astype(np.float32)
     return vectors
+
+
+def power_of_two(X: Any) -> float:
+    """A power of two of about the largest magnitude of a matrix, 1 if all of it is zero.
+
+    Dividing by it rounds nothing, and keeps squares from underflow and overflow.
+    """
+    largest = 0.0
+    for start in range(0, X.shape[0], BLOCK):
+        largest = max(largest, float(abs(X[start : start + BLOCK]).max()))
+    if largest == 0:
+        return 1.0
+    return float(2.0 ** (np.frexp(largest)[1] - 1))
+
+
+def check_squares(vectors: np.ndarray, name: str) -> None:
+    """Raise an error if squares or products of vectors like these overflow, or lose digits."""
+    highest = 2.0 ** (np.finfo(vectors.dtype).maxexp // 2 - 10)
+    size = power_of_two(vectors)
+    if not 1 / highest <= size <= highest:
+        raise ValueError(
+            f"{name} must be of size {1 / highest:.0e} to {highest:.0e} in {vectors.dtype}: got "
+            f"{size:.0e}. Multiply them by a constant."
+        )
+
+
+def check_is_matrix(X: Any, name: str) -> None:
+    """Raise unless an array has two dimensions; the message gives its shape, not its numbers."""
+    shape = getattr(X, "shape", None)
+    if shape is None:
+        shape = np.asarray(X).shape
+    if len(shape) != 2:
+        raise ValueError(
+            f"{name} must be a matrix with one vector per row: got shape {tuple(shape)}. Reshape "
+            f"your data: {name}.reshape(1, -1) is a matrix of one vector."
+        )
+
+
+def stored_names(X: Any) -> list[str] | None:
+    """The row ids stored in ``X`` if it is a vector file that has some."""
+    if isinstance(X, str | os.PathLike):
+        return read_names(X)
+    return None
 
 
 def is_vector_file(path: PathLike) -> bool:
@@ -323,7 +369,14 @@ def _join_folder(folder: Path) -> np.ndarray:
                 f"{path.name} {shard.shape} of {shard.dtype}."
             )
     shape = (sum(map(len, shards)), first.shape[1])
-    return _join_blocks(_fingerprint(files), _row_blocks(shards), shape, first.dtype)
+    # Reading is cheaper than writing: look first whether these very rows were joined already.
+    name = _Hash(shape, first.dtype)
+    for block in _row_blocks(shards):
+        name.update(block)
+    joined = scratch_folder() / name.file
+    if joined.exists():
+        return _map_npy(joined)
+    return _join_blocks(_row_blocks(shards), shape, first.dtype)
 
 
 def _fits(shard: np.ndarray, first: np.ndarray) -> bool:
@@ -333,15 +386,6 @@ def _fits(shard: np.ndarray, first: np.ndarray) -> bool:
         and shard.shape[1:] == first.shape[1:]
         and shard.dtype == first.dtype
     )
-
-
-def _fingerprint(files: Sequence[Path]) -> str:
-    """A hash that changes with the names, sizes and times of files."""
-    stats = [(path, path.stat()) for path in files]
-    facts = [
-        (str(path.resolve()), stat.st_size, stat.st_mtime_ns) for path, stat in stats
-    ]
-    return hashlib.blake2b(repr(facts).encode(), digest_size=12).hexdigest()
 
 
 def _row_blocks(shards: Sequence[np.ndarray]) -> Iterator[np.ndarray]:
@@ -357,24 +401,54 @@ def _join_chunks(X: Any) -> np.ndarray:
             "compute_chunk_sizes() first."
         )
     X = X.rechunk({1: -1})
-    rows = (np.asarray(X.blocks[i, 0].compute()) for i in range(X.numblocks[0]))
-    return _join_blocks(f"chunks-{X.name}", rows, X.shape, X.dtype)
+    return _join_blocks(_computed_chunks(X), X.shape, X.dtype)
 
 
-def _join_blocks(
-    name: str, blocks: Iterable[np.ndarray], shape: Any, dtype: Any
-) -> np.ndarray:
-    """Write blocks of rows to one .npy file, unless it exists, and memory-map it."""
-    path = scratch_folder() / f"{name}.npy"
-    if not path.exists():
-        # Renamed at the end: nobody maps a file that is half written.
-        unfinished = path.with_suffix(".part")
-        joined = np.lib.format.open_memmap(unfinished, "w+", dtype, shape)
-        start = 0
+def _computed_chunks(X: Any) -> Iterator[np.ndarray]:
+    """The chunks of rows of a dask.array, which must be as large as it says."""
+    for i, n_rows in enumerate(X.chunks[0]):
+        rows = np.asarray(X.blocks[i, 0].compute())
+        expected = (n_rows, X.shape[1])
+        if rows.shape != expected:
+            raise ValueError(
+                f"chunk {i} of X must have the shape that the dask.array declares, {expected}: it "
+                f"has {rows.shape}."
+            )
+        yield rows
+
+
+class _Hash:
+    """A file name for a matrix, from its shape, type and content."""
+
+    def __init__(self, shape: tuple[int, ...], dtype: Any) -> None:
+        facts = repr((tuple(map(int, shape)), np.dtype(dtype).str))
+        self._hash = hashlib.blake2b(facts.encode(), digest_size=16)
+
+    def update(self, block: np.ndarray) -> None:
+        self._hash.update(block.tobytes())
+
+    @property
+    def file(self) -> str:
+        return f"rows-{self._hash.hexdigest()}.npy"
+
+
+def _join_blocks(blocks: Iterable[np.ndarray], shape: Any, dtype: Any) -> np.ndarray:
+    """Write blocks of rows to one .npy file, named by what they hold, and memory-map it.
+
+    Nothing else that is named or dated alike can be taken for it. Writers do not share a file, and
+    nobody maps one that is half written.
+    """
+    name = _Hash(shape, dtype)
+    unnamed = scratch_folder() / f"{uuid4().hex}.npy"
+    facts = {
+        "descr": np.lib.format.dtype_to_descr(np.dtype(dtype)),
+        "fortran_order": False,
+        "shape": tuple(map(int, shape)),
+    }
+    with replacing(unnamed) as stream:
+        np.lib.format.write_array_header_1_0(stream, facts)
         for block in blocks:
-            joined[start : start + len(block)] = block
-            start += len(block)
-        joined.flush()
-        del joined
-        unfinished.rename(path)
-    return _map_npy(path)
+            rows = np.ascontiguousarray(block, dtype=dtype)
+            name.update(rows)
+            stream.write(rows.tobytes())
+    return _map_npy(unnamed.replace(unnamed.with_name(name.file)))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from .._engine.credentials import hide_credentials
 from .._engine.optional import require
 from .options import add_verb, as_json, check_output
 from .progress import Progress
@@ -61,7 +62,7 @@ def add_export(verbs: Any) -> None:
     parser.add_argument(
         "--side",
         choices=("items", "queries"),
-        help="side to map; by default items for npy, queries for onnx",
+        help="side to map, for npy and onnx; needed if the metric maps the sides differently",
     )
 
 
@@ -73,7 +74,7 @@ def export(options: argparse.Namespace) -> str:
     metric = load_metric(options.metric)
     with Progress("rankspace export") as progress:
         search = TARGETS[options.to](metric, options, progress.show)
-    place = options.place or options.url
+    place = options.place or hide_credentials(options.url, options.url)
     if options.json:
         return as_json({"to": options.to, "output": place, "search": search})
     return f"exported {metric!r} to {place}; search: {search}"
@@ -114,12 +115,11 @@ def _faiss(metric: Any, options: argparse.Namespace, progress: Any) -> str:
 
 def _npy(metric: Any, options: argparse.Namespace, progress: Any) -> str:
     from ..export import to_npy
+    from ..export.arrays import comparison
 
     vectors, _ = _items(options)
-    to_npy(
-        metric, vectors, options.place, side=options.side or "items", progress=progress
-    )
-    return _similarity(metric)
+    to_npy(metric, vectors, options.place, side=options.side, progress=progress)
+    return comparison(metric)
 
 
 def _query_side(metric: Any, options: argparse.Namespace, progress: Any) -> str:
@@ -134,9 +134,10 @@ def _query_side(metric: Any, options: argparse.Namespace, progress: Any) -> str:
 
 def _onnx(metric: Any, options: argparse.Namespace, progress: Any) -> str:
     from ..export import to_onnx
+    from ..export.arrays import comparison
 
-    to_onnx(metric, options.place, side=options.side or "queries")
-    return f"{_similarity(metric)} between vectors mapped by the model"
+    to_onnx(metric, options.place, side=options.side)
+    return f"{comparison(metric)} between vectors mapped by the model"
 
 
 def _pgvector(metric: Any, options: argparse.Namespace, progress: Any) -> str:
@@ -160,6 +161,7 @@ def _pgvector(metric: Any, options: argparse.Namespace, progress: Any) -> str:
 
 def _qdrant(metric: Any, options: argparse.Namespace, progress: Any) -> str:
     from ..export import to_qdrant
+    from ..export.arrays import comparison
 
     vectors, ids = _items(options)
     where = {"url": options.url} if options.place is None else {"path": options.place}
@@ -180,18 +182,13 @@ def _qdrant(metric: Any, options: argparse.Namespace, progress: Any) -> str:
         client.close()
     except (ApiException, RuntimeError) as error:
         raise ValueError(f"Qdrant says: {error}") from error
-    return f"{_similarity(metric)} to queries mapped by the metric"
+    return f"{comparison(metric)} to queries mapped by the metric"
 
 
 def _items(options: argparse.Namespace) -> tuple[Any, Any]:
     from .inputs import read_items
 
     return read_items(options.vectors, options.ids)
-
-
-def _similarity(metric: Any) -> str:
-    """The similarity to search mapped vectors by."""
-    return "inner product" if metric.inner_product else "Euclidean distance"
 
 
 TARGETS: dict[str, Callable[[Any, argparse.Namespace, Any], str]] = {

@@ -11,7 +11,12 @@ from .options import add_cluster, add_training_data, add_verb, as_json, change
 from .progress import Progress, on_cluster
 
 # Options of the command, and the parameters of estimators that they set.
-PARAMETERS = {"components": "n_components", "trade_off": "C", "measure": "measure"}
+PARAMETERS = {
+    "n_components": "n_components",
+    "trade_off": "C",
+    "measure": "measure",
+    "sides": "sides",
+}
 
 
 def add_fit(verbs: Any) -> None:
@@ -30,7 +35,7 @@ def add_fit(verbs: Any) -> None:
         default="frml",
         help="estimator in lower case, such as frml, mlr, mlrcv, listwise, lmnn, oasis",
     )
-    parser.add_argument("--components", type=int, help="rank of the metric")
+    parser.add_argument("--n-components", type=int, help="rank of the metric")
     parser.add_argument(
         "-C",
         dest="trade_off",
@@ -40,6 +45,10 @@ def add_fit(verbs: Any) -> None:
     parser.add_argument(
         "--measure",
         help="measure to optimise or to stop early by, such as map or ndcg@10",
+    )
+    parser.add_argument(
+        "--sides",
+        help="which side a listwise map maps: shared, query or separate",
     )
     parser.add_argument(
         "--set",

@@ -29,6 +29,7 @@ class Corpus(NamedTuple):
     ids: Any
     query_ids: Any
     query_items: Any
+    notes: list[str]
 
 
 def open_data(source: str, split: str | None, **options: Any) -> Any:
@@ -122,13 +123,16 @@ def read_corpus(options: argparse.Namespace) -> Corpus:
     if is_vector_file(options.corpus):
         _check_unused(options, ["split", "embeddings"], ONLY_DATA_SETS)
         X = read_vectors(options.corpus)
-        ids = read_names(options.corpus)
+        ids = _given_ids(options.ids, len(X), options.corpus)
         if options.queries is None:
-            return Corpus(X, None, ids, ids, np.arange(len(X)))
+            _check_unused(options, ["query_ids"], "--queries")
+            notes = _row_number_notes(items=ids)
+            return Corpus(X, None, ids, ids, np.arange(len(X)), notes)
         queries = read_vectors(options.queries)
-        no_items = np.full(len(queries), -1)
-        return Corpus(X, queries, ids, read_names(options.queries), no_items)
-    _check_unused(options, ["queries"], ONLY_FILES)
+        query_ids = _given_ids(options.query_ids, len(queries), options.queries)
+        notes = _row_number_notes(items=ids, queries=query_ids)
+        return Corpus(X, queries, ids, query_ids, np.full(len(queries), -1), notes)
+    _check_unused(options, ["queries", "ids", "query_ids"], ONLY_FILES)
     dataset = open_data(options.corpus, options.split, embeddings=options.embeddings)
     relevance = dataset.relevance
     if dataset.X is None or relevance is None or relevance.has_candidate_lists:
@@ -140,7 +144,27 @@ def read_corpus(options: argparse.Namespace) -> Corpus:
         relevance.item_ids,
         relevance.query_ids,
         relevance.query_items,
+        _unjudged_notes(dataset),
     )
+
+
+def _row_number_notes(**ids: Any) -> list[str]:
+    """A note for each side whose rows have no ids."""
+    options = {"items": "--ids", "queries": "--query-ids"}
+    return [
+        f"the {side} are named by row numbers, from 0; name them with {options[side]} if the "
+        "judgments have other ids"
+        for side, names in ids.items()
+        if names is None
+    ]
+
+
+def _unjudged_notes(dataset: Any) -> list[str]:
+    """A note on the queries that a folder has no judgments for."""
+    n = dataset.n_unjudged
+    if not n:
+        return []
+    return [f"not ranked: {n} queries without a judgment"]
 
 
 def training_data(options: argparse.Namespace) -> Any:
@@ -209,8 +233,13 @@ def read_items(source: str, ids_file: str | None) -> tuple[Any, Any]:
 
 def _read_ids(path: str | None, n_rows: int, vectors: str) -> list[str]:
     """Ids from a file; without one, those in the file of vectors, or row numbers."""
+    return _given_ids(path, n_rows, vectors) or [str(row) for row in range(n_rows)]
+
+
+def _given_ids(path: str | None, n_rows: int, vectors: str) -> list[str] | None:
+    """Ids from a file; without one, those in the file of vectors, if any."""
     if path is None:
-        return read_names(vectors) or [str(row) for row in range(n_rows)]
+        return read_names(vectors)
     ids = _read_lines(path)
     if len(ids) != n_rows:
         raise ValueError(

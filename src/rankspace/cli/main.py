@@ -6,8 +6,10 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from .. import __version__
+from .._engine.credentials import hide_credentials
 from .compare import add_compare
 from .datasets import add_datasets
 from .demo import add_demo
@@ -45,7 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         check_output(getattr(options, "output", None))
         answer = options.verb(options)
     except (ValueError, OSError, ImportError) as error:
-        print(f"rankspace {options.name}: {_sentence(error)}", file=sys.stderr)
+        message = hide_credentials(_sentence(error), getattr(options, "url", None))
+        print(f"rankspace {options.name}: {message}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("rankspace: interrupted", file=sys.stderr)
@@ -65,9 +68,18 @@ def _sentence(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one sentence."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print what is wrong on one line, and exit with code 2."""
+        sentence = hide_credentials(" ".join(message.split()))
+        self.exit(2, f"{self.prog}: {sentence}; see {self.prog} --help.\n")
+
+
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of all verbs."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="rankspace",
         description="Learn the space in which nearest means most relevant.",
         epilog="example: rankspace demo",

@@ -10,10 +10,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from .._engine.checks import SIMILARITIES
+
 Verb = Callable[[argparse.Namespace], str]
 
 JUDGMENTS = "qrels file (TREC or BEIR), BEIR folder, or name of a data set"
-MEASURES = "measures such as 'map ndcg@10 p@5 r@100 mrr auc'; the guide lists all"
+MEASURES = (
+    "measures such as 'ndcg-linear@10 map p@5 r@100 mrr auc'; the guide lists all"
+)
 
 
 class _HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):
@@ -55,17 +59,25 @@ def add_training_data(parser: Any) -> None:
     )
     parser.add_argument("--queries", help="file of query vectors")
     parser.add_argument("--qrels", help="file of relevance judgments (TREC or BEIR)")
-    parser.add_argument(
-        "--ids",
-        help="file of item ids, one per line; by default ids in the file of vectors, or row "
-        "numbers",
-    )
-    parser.add_argument("--query-ids", help="file of query ids, one per line")
+    add_ids(parser)
     parser.add_argument(
         "--unknown",
         choices=("error", "drop"),
         default="error",
         help="what to do with judgments of queries or items without a vector",
+    )
+
+
+def add_ids(parser: Any) -> None:
+    """Add the options ``--ids`` and ``--query-ids``."""
+    parser.add_argument(
+        "--ids",
+        help="file of item ids, one per line; by default ids in the file of vectors, or row "
+        "numbers from 0",
+    )
+    parser.add_argument(
+        "--query-ids",
+        help="file of query ids, one per line; the default is as for --ids",
     )
 
 
@@ -79,6 +91,15 @@ def add_embeddings(parser: Any) -> None:
     )
 
 
+def add_similarity(parser: Any, default: str) -> None:
+    """Add the option ``--similarity``; its default is described in words."""
+    parser.add_argument(
+        "--similarity",
+        choices=SIMILARITIES,
+        help=f"what vectors are compared by; by default {default}",
+    )
+
+
 def add_runs(parser: Any) -> None:
     """Add the two run files of a comparison, and their judgments."""
     parser.add_argument("before", metavar="BEFORE", help="TREC run file")
@@ -89,7 +110,7 @@ def add_runs(parser: Any) -> None:
 def add_judgments(parser: Any) -> None:
     """Add the options that `inputs.read_judgments` and `inputs.evaluate_run` read."""
     parser.add_argument("judgments", metavar="JUDGMENTS", help=JUDGMENTS)
-    parser.add_argument("--measures", default="map ndcg@10", help=MEASURES)
+    parser.add_argument("--measures", default="ndcg-linear@10 map", help=MEASURES)
     parser.add_argument("--split", help="split of the judgments, such as test")
     parser.add_argument(
         "--unjudged",
@@ -143,6 +164,15 @@ def check_output(output: str | None) -> None:
     if not Path(output).parent.is_dir():
         raise ValueError(
             f"the folder {Path(output).parent} does not exist: create it first."
+        )
+
+
+def check_page(output: str) -> None:
+    """Raise if the name of an HTML page promises another format."""
+    suffix = Path(output).suffix
+    if suffix not in ("", ".html", ".htm"):
+        raise ValueError(
+            f"--output is an HTML page and must end in .html: got {output}."
         )
 
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from .options import add_cluster, add_embeddings, add_verb, as_json
+from .options import (
+    add_cluster,
+    add_embeddings,
+    add_ids,
+    add_similarity,
+    add_verb,
+    as_json,
+)
 from .progress import Progress, on_cluster
 
 
@@ -15,9 +22,9 @@ def add_rank(verbs: Any) -> None:
         verbs,
         rank,
         "rank a corpus for each query",
-        "Rank the items of a corpus for each query by Euclidean distance or a saved metric, and "
-        "write a TREC run file. If a data set has no separate queries, each item is a query.",
-        "rankspace rank scifact --split test -k 100 --output run.trec",
+        "Rank the items of a corpus for each query by a similarity of vectors or a saved metric, "
+        "and write a TREC run file. If a data set has no separate queries, each item is a query.",
+        "rankspace rank scifact --split test -k 100 --similarity cosine --output run.trec",
     )
     parser.add_argument(
         "corpus",
@@ -25,8 +32,10 @@ def add_rank(verbs: Any) -> None:
         help="name of a data set, BEIR folder, or file of vectors",
     )
     parser.add_argument("--queries", help="file of query vectors, with a corpus file")
+    add_ids(parser)
     parser.add_argument("--split", help="split of the queries, such as test")
-    parser.add_argument("--metric", help="metric file; Euclidean distance without it")
+    parser.add_argument("--metric", help="metric file; unmapped vectors without it")
+    add_similarity(parser, "that of the metric, or euclidean without one")
     parser.add_argument(
         "-k",
         "--length",
@@ -55,7 +64,13 @@ def rank(options: argparse.Namespace) -> str:
         raise ValueError(f"--length must not be negative: got {options.length}.")
     corpus = read_corpus(options)
     metric: Any = load_metric(options.metric) if options.metric else None
-    index = Index(corpus.X, metric, ids=corpus.ids, backend=options.backend)
+    index = Index(
+        corpus.X,
+        metric,
+        similarity=options.similarity,
+        ids=corpus.ids,
+        backend=options.backend,
+    )
     n_queries = len(corpus.query_items)
     with Progress("rankspace rank") as progress:
         with on_cluster(options, progress):
@@ -64,13 +79,23 @@ def rank(options: argparse.Namespace) -> str:
         write_trec_run(ranking, options.output)
     if options.json:
         return as_json(
-            {"n_queries": n_queries, "n_items": len(index), "output": options.output}
+            {
+                "n_queries": n_queries,
+                "n_items": len(index),
+                "notes": corpus.notes,
+                "similarity": index.similarity,
+                "output": options.output,
+            }
         )
     longest = max(items.size for items, _ in ranking)
-    return (
+    chosen = index.similarity
+    if metric is None and options.similarity is None:
+        chosen += " (the default; --similarity chooses)"
+    sentence = (
         f"ranked {len(index)} items for {n_queries} queries: wrote the first {longest} of each to "
-        f"{options.output}"
+        f"{options.output}\nsimilarity: {chosen}"
     )
+    return "\n".join([sentence, *(f"note: {note}" for note in corpus.notes)])
 
 
 def _search(index: Any, corpus: Any, k: int | None, progress: Progress) -> Any:

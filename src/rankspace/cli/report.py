@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from .options import add_runs, add_verb
+from .options import add_runs, add_verb, check_page
 from .progress import Progress
 
 
@@ -32,6 +32,7 @@ def report(options: argparse.Namespace) -> str:
     from ..evaluation.measures import evaluate
     from .inputs import read_judgments
 
+    check_page(options.output)
     with Progress("rankspace report") as progress:
         progress.say("reading")
         relevance, texts, query_texts = read_judgments(options)
@@ -50,6 +51,7 @@ def report(options: argparse.Namespace) -> str:
             rankings=rankings,
             relevance=relevance,
             n_extremes=5,
+            notes=[_given(options)],
             describe_item=texts and texts.__getitem__,
             describe_query=query_texts and query_texts.__getitem__,
         )
@@ -57,3 +59,9 @@ def report(options: argparse.Namespace) -> str:
     if options.json:
         return comparison.to_json()
     return f"{comparison}\nwrote {options.output}"
+
+
+def _given(options: argparse.Namespace) -> str:
+    """What the page compares; whether the queries were trained on is not known."""
+    split = "" if options.split is None else f", split {options.split}"
+    return f"Runs: {options.before} and {options.after}. Judgments: {options.judgments}{split}."

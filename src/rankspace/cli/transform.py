@@ -25,8 +25,7 @@ def add_transform(verbs: Any) -> None:
     parser.add_argument(
         "--side",
         choices=("items", "queries"),
-        default="items",
-        help="whether the vectors are items or queries; a linear metric maps both alike",
+        help="whether the vectors are items or queries; needed if the metric maps them differently",
     )
     parser.add_argument("--block-size", type=int, default=8192, help="rows per block")
     parser.add_argument("--output", required=True, help=".npy file to write")
@@ -34,14 +33,13 @@ def add_transform(verbs: Any) -> None:
 
 def transform(options: argparse.Namespace) -> str:
     """Map vectors by a metric."""
-    import numpy as np
-
     from ..export import to_npy
+    from ..export.arrays import comparison
     from ..metrics import load_metric
 
     metric: Any = load_metric(options.metric)
     with Progress("rankspace transform") as progress:
-        to_npy(
+        n_rows, width = to_npy(
             metric,
             options.vectors,
             options.output,
@@ -49,7 +47,15 @@ def transform(options: argparse.Namespace) -> str:
             block_size=options.block_size,
             progress=progress.show,
         )
-    n_rows, width = np.load(options.output, mmap_mode="r").shape
     if options.json:
-        return as_json({"shape": [n_rows, width], "output": options.output})
-    return f"mapped {n_rows} vectors to {width} components: wrote {options.output}"
+        return as_json(
+            {
+                "shape": [n_rows, width],
+                "output": options.output,
+                "search": comparison(metric),
+            }
+        )
+    return (
+        f"mapped {n_rows} vectors to {width} components: wrote {options.output}; search: "
+        f"{comparison(metric)}"
+    )

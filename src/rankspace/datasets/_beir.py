@@ -71,6 +71,7 @@ def read_beir(
     judgments = _read_splits(folder, split)
     grades = _grades(judgments)
     judged = [i for i, query in enumerate(query_ids) if query in grades]
+    n_unjudged = len(query_ids) - len(judged)
     query_ids = [query_ids[i] for i in judged]
     relevance = Relevance.from_qrels(
         grades, query_ids=query_ids, item_ids=item_ids, unknown=unknown
@@ -89,6 +90,7 @@ def read_beir(
         query_texts=[query_texts[i] for i in judged],
         splits=splits,
         description="Documents and queries in the layout of BEIR.",
+        n_unjudged=n_unjudged,
     )
 
 

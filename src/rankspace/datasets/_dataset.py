@@ -9,6 +9,10 @@ from typing import Any
 import numpy as np
 
 from ..relevance.relevance import Relevance
+from ..relevance.rows import check_range, row_numbers, whole_numbers
+
+ITEM_FIELDS = ("X", "labels", "qid", "grades", "texts")
+QUERY_FIELDS = ("queries", "query_texts")
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +41,8 @@ class Dataset:
         Names of the columns of ``X``.
     description : str
         What the set is and how it was prepared.
+    n_unjudged : int, default=0
+        Number of queries that were left out, as they have no judgment.
 
     Examples
     --------
@@ -60,6 +66,34 @@ class Dataset:
     query_texts: list[str] | None = None
     feature_names: list[str] | None = None
     description: str = ""
+    n_unjudged: int = 0
+
+    def __post_init__(self) -> None:
+        self._check_lengths(ITEM_FIELDS, "items")
+        self._check_lengths(QUERY_FIELDS, "queries")
+        for name, rows in self.splits.items():
+            if self._size:
+                _check_rows(rows, self._size, f"split {name!r} of {self.name}")
+
+    def _check_lengths(self, names: tuple[str, ...], what: str) -> int:
+        """The common length of some fields and the relevance; raises if they disagree."""
+        sizes = {name: _length(getattr(self, name)) for name in names}
+        if self.relevance is not None:
+            sizes["relevance"] = getattr(self.relevance, f"n_{what}")
+        known = {name: size for name, size in sizes.items() if size is not None}
+        if len(set(known.values())) > 1:
+            shown = ", ".join(f"{name} of {size}" for name, size in known.items())
+            raise ValueError(
+                f"a data set must have one entry for each of its {what}: got {shown}."
+            )
+        return max(known.values(), default=0)
+
+    @property
+    def _size(self) -> int:
+        """Number of rows that splits can name: queries, if separate, or items; 0 if unknown."""
+        if self.has_queries:
+            return self._check_lengths(QUERY_FIELDS, "queries")
+        return self._check_lengths(ITEM_FIELDS, "items")
 
     @property
     def has_queries(self) -> bool:
@@ -81,9 +115,7 @@ class Dataset:
             Without splits of its own.
         """
         rows = self._rows_of(which)
-        names = ["X", "labels", "qid", "grades", "texts"]
-        if self.has_queries:
-            names = ["queries", "query_texts"]
+        names = QUERY_FIELDS if self.has_queries else ITEM_FIELDS
         fields = {name: _take(getattr(self, name), rows) for name in names}
         relevance = self.relevance
         if relevance is not None and self.has_queries:
@@ -126,10 +158,7 @@ class Dataset:
 
     def _rows_of(self, which: Any) -> np.ndarray:
         if not isinstance(which, str):
-            rows = np.asarray(which)
-            if rows.dtype == bool:
-                return np.flatnonzero(rows)
-            return rows.astype(np.int64)
+            return _check_rows(which, self._size, "which")
         if which not in self.splits:
             raise ValueError(
                 f"which must be a split of {self.name}, one of {', '.join(self.splits) or 'none'}: "
@@ -161,6 +190,22 @@ def consecutive(sizes: dict[str, int]) -> dict[str, np.ndarray]:
         splits[name] = np.arange(start, start + size)
         start += size
     return splits
+
+
+def _check_rows(rows: Any, size: int, name: str) -> np.ndarray:
+    """Row numbers from numbers or a mask, checked."""
+    picked = np.asarray(rows)
+    if picked.dtype == bool:
+        return row_numbers(picked, size)
+    numbers = whole_numbers(picked, name)
+    check_range(numbers, name, 0, size)
+    return numbers
+
+
+def _length(values: Any) -> int | None:
+    if values is None:
+        return None
+    return int(values.shape[0]) if hasattr(values, "shape") else len(values)
 
 
 def _take(values: Any, rows: np.ndarray) -> Any:

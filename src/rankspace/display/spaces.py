@@ -73,7 +73,7 @@ class SpaceDisplay:
         X_held_out: Any,
         y_held_out: Any,
     ) -> Self:
-        """Plot held-out points; as queries they rank the training points.
+        """Plot held-out points; as queries they rank the training points by Euclidean distance.
 
         Parameters
         ----------

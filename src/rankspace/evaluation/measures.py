@@ -16,6 +16,7 @@ from ..relevance.relevance import Relevance
 from ..relevance.rows import take_or_none
 from ..search.blocks import RankingBlocks
 from ..search.ranking import Ranking
+from .matching import check_items, check_queries, new_items, places
 from .report import Comparison, Report, compare
 
 __all__ = ["MEASURES", "Comparison", "Measure", "Report", "compare", "evaluate"]
@@ -169,7 +170,7 @@ def measure_names(measures: str | Iterable[str]) -> list[str]:
 def evaluate(
     ranking: Ranking | Iterable[Ranking],
     relevance: Relevance,
-    measures: str | Sequence[str] = "map ndcg@10",
+    measures: str | Sequence[str] = "ndcg-linear@10 map",
     *,
     empty: Literal["skip"] | float = "skip",
     ties: Literal["index", "mean"] = "index",
@@ -178,7 +179,8 @@ def evaluate(
 
     List ``i`` belongs to query ``i`` unless both sides have query ids. Then lists are matched by
     id: a query without a list is scored as if its list were empty and is counted in the report, and
-    a list without a query is ignored. Items are matched by id in the same way.
+    a list without a query is ignored. Items are matched by id in the same way. If more than a few
+    ids have no match, that is an error, which names the likely cause.
 
     Parameters
     ----------
@@ -189,7 +191,7 @@ def evaluate(
         The judgments. Its ``unjudged`` says whether unjudged items count as irrelevant or are
         first removed from the lists, ``min_relevant_grade`` which grades are relevant for binary
         measures, ``weights`` how much each query counts in the means.
-    measures : str or sequence of str, default="map ndcg@10"
+    measures : str or sequence of str, default="ndcg-linear@10 map"
         Names separated by spaces: ``auc``, ``p@10``, ``r@100``, ``map``, ``mrr``, ``ndcg@10`` (gain
         2^grade - 1), ``ndcg-linear@10`` (gain = grade, as trec_eval and BEIR have it),
         ``ndcg-mlr@10`` (binary, with the discount of the MLR paper), ``ranking-error`` (misordered
@@ -286,8 +288,11 @@ class _Evaluator:
     def evaluate(self, ranking: Ranking | Iterable[Ranking]) -> None:
         """Score all lists, on workers if there are any."""
         remote = current_backend().remote
+        if isinstance(ranking, RankingBlocks):
+            check_items(ranking.search.ids, self.relevance)
         if isinstance(ranking, Ranking):
             self._check_size(ranking)
+            check_items(ranking.item_ids, self.relevance, np.unique(ranking.items))
             self.similarity = ranking.similarity
             if remote:
                 self._evaluate_remotely(None, list(_blocks_of(ranking)), None)
@@ -309,14 +314,15 @@ class _Evaluator:
 
     def _evaluate_here(self, blocks: Iterable[Ranking]) -> None:
         n_lists = 0
-        by_id = False
+        names = []
         for block in blocks:
             queries, _, _ = self.score_block(block, n_lists)
             self.listed[queries] = True
             self.similarity = block.similarity
             n_lists += block.n_queries
-            by_id = self._by_id(block)
-        self._finish(n_lists, by_id)
+            if self._by_id(block):
+                names.append(block.query_ids)
+        self._finish(n_lists, names)
 
     def _evaluate_remotely(
         self, search: Any, blocks: Sequence[Any], state: Any
@@ -329,7 +335,9 @@ class _Evaluator:
             self.listed[queries] = True
             self.values[queries] = values
             self.states[queries] = states
-        self._finish(bounds[-1], any(self._by_id(block) for block in blocks))
+        self._finish(
+            bounds[-1], [block.query_ids for block in blocks if self._by_id(block)]
+        )
 
     def score_block(
         self, block: Ranking, first: int
@@ -348,18 +356,15 @@ class _Evaluator:
     def _queries_of(self, block: Ranking, first: int) -> np.ndarray:
         """The query of each list, -1 for none."""
         if self._by_id(block):
-            return _places(block.query_ids, self.relevance.query_ids)
+            return places(block.query_ids, self.relevance.query_ids)
         queries = np.arange(first, first + block.n_queries)
         return np.where(queries < self.relevance.n_queries, queries, -1)
 
-    def _finish(self, n_lists: int, by_id: bool) -> None:
+    def _finish(self, n_lists: int, names: list[np.ndarray]) -> None:
         """Score queries without a list as if it were empty, and check the lists."""
         n_queries = self.relevance.n_queries
-        if by_id and n_lists:
-            if not self.listed.any():
-                raise ValueError(
-                    "ranking and relevance must share queries: they have no query id in common."
-                )
+        if names and n_lists:
+            check_queries(names, self.relevance, self.listed)
         elif n_lists != n_queries:
             raise ValueError(
                 f"the blocks must hold one list for each of {n_queries} queries: got {n_lists}."
@@ -498,34 +503,3 @@ def _blocks_of(ranking: Ranking) -> Iterator[Ranking]:
             ranking.item_ids,
             ranking.similarity,
         )
-
-
-def list_of(ranking: Ranking, relevance: Relevance, query: int) -> int:
-    """Number of the list that belongs to a query, -1 for none."""
-    if ranking.query_ids is None or relevance.query_ids is None:
-        return query
-    return int(_places(relevance.query_ids[[query]], ranking.query_ids)[0])
-
-
-def new_items(ranking: Ranking, relevance: Relevance) -> np.ndarray:
-    """Number of each ranked item in the relevance, -1 for none; empty if the numbers agree."""
-    if ranking.item_ids is not None and relevance.item_ids is not None:
-        if not np.array_equal(ranking.item_ids, relevance.item_ids):
-            places = _places(ranking.item_ids, relevance.item_ids)
-            if places.size and places.max() < 0:
-                raise ValueError(
-                    "ranking and relevance must share items: they have no item id in common."
-                )
-            return places
-    elif ranking.n_items != relevance.n_items:
-        raise ValueError(
-            f"ranking and relevance must have the same items: got {ranking.n_items} and "
-            f"{relevance.n_items}. Give both item_ids to match them by name."
-        )
-    return np.zeros(0, dtype=np.int64)
-
-
-def _places(wanted: np.ndarray, names: np.ndarray) -> np.ndarray:
-    """Index of each wanted name among the names, or -1."""
-    place = {name: i for i, name in enumerate(names.tolist())}
-    return np.array([place.get(name, -1) for name in wanted.tolist()], dtype=np.int64)

@@ -186,8 +186,15 @@ def _count(
             f"k must be from 1 to the length of the shortest list: got k={k} and {shortest} items."
         )
     at = ranking.indptr[:-1, None] + np.arange(k)
+    nearest = ranking.items[at]
+    repeats = np.diff(np.sort(nearest, axis=1), axis=1) == 0
+    if repeats.any():
+        query = ranking.query_id(int(np.flatnonzero(repeats.any(axis=1))[0]))
+        raise ValueError(
+            f"a list must not name an item twice: that of query {query!r} does."
+        )
     classes, codes = np.unique(labels, return_inverse=True)
-    voters = codes[ranking.items[at]].ravel()
+    voters = codes[nearest].ravel()
     queries = np.repeat(np.arange(ranking.n_queries), k)
     shape = (ranking.n_queries, classes.size)
     votes = np.zeros(shape, dtype=np.int64)

@@ -9,7 +9,8 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from .._engine.checks import check_choice
-from .._engine.files import PathLike, replacing
+from .._engine.files import PathLike, is_stream, replacing
+from .._engine.similarity import check_no_zeros, unit_rows
 from .._engine.vectors import BLOCK, VectorBlocks
 from ..metrics.embedding import BilinearMetric, EmbeddingMetric
 from ..search.exact import centre_of
@@ -26,8 +27,8 @@ class QuerySide(NamedTuple):
     Parameters
     ----------
     items : ndarray of shape (n_items, n_features + 1)
-        The unchanged vectors and one more column; memory-mapped if they were written to a file. A
-        bilinear metric needs no column.
+        The unchanged vectors, under the cosine at unit length, and one more column, or two under
+        the cosine; memory-mapped if they were written to a file. A bilinear metric needs no column.
     metric : BilinearMetric
         Ranks ``items`` as the original metric ranks the vectors. Search them by inner product for
         what its `embed_queries` returns.
@@ -50,14 +51,15 @@ def to_npy(
     vectors: Any,
     path: PathLike,
     *,
-    side: str = "items",
+    side: str | None = None,
     block_size: int = BLOCK,
     progress: Progress | None = None,
-) -> None:
+) -> tuple[int, int]:
     """Write mapped vectors to a .npy file, block by block.
 
-    Search them by inner product under a `BilinearMetric`, else by Euclidean distance. Only one
-    block is held in memory, however large the files are.
+    Search them by inner product under a `BilinearMetric`, else by Euclidean distance. Under the
+    cosine, vectors have unit length before they are mapped. Only one block is held in memory,
+    however large the files are.
 
     Parameters
     ----------
@@ -67,12 +69,17 @@ def to_npy(
         A .npy file, or the vectors themselves. float32 and float16 give float32.
     path : path
         The file to write; it is replaced once the new one is complete.
-    side : {"items", "queries"}, default="items"
-        Whether the vectors are items or queries; a linear metric maps both alike.
+    side : {"items", "queries"}, optional
+        Whether the vectors are items or queries; needed unless the metric maps both alike.
     block_size : int, default=8192
         Rows per block.
     progress : callable, optional
         Called with the fraction done.
+
+    Returns
+    -------
+    tuple of int
+        The shape of the mapped vectors.
 
     Examples
     --------
@@ -80,14 +87,17 @@ def to_npy(
     >>> from rankspace import LinearMetric
     >>> from rankspace.export import to_npy
     >>> to_npy(LinearMetric([[2.0, 1.0]]), np.eye(2), "mapped.npy")
+    (2, 1)
     >>> np.load("mapped.npy")
     array([[2.],
            [1.]])
     """
-    check_choice(side, "side", SIDES)
+    check_metric(metric)
+    side = check_side(metric, side)
     blocks = open_blocks(metric, vectors, block_size, side)
     embed = metric.embed_items if side == "items" else metric.embed_queries
-    _write(blocks, embed, path, progress)
+    _write(metric, blocks, embed, path, progress)
+    return blocks.n_rows, len(metric.item_map)
 
 
 def to_query_side(
@@ -105,6 +115,9 @@ def to_query_side(
     product ranks as the metric does, and a newly learned metric changes only that column. With
     separate maps, A of queries and B of items, ``W`` is ``B'A`` and ``B'B`` in the two terms. A
     `BilinearMetric` needs no column.
+
+    Under the cosine, ``x`` and ``q`` are at unit length. A second column then gives all items the
+    same length, so that stores which compare by cosine or Euclidean distance rank them alike.
 
     Parameters
     ----------
@@ -145,17 +158,22 @@ def to_query_side(
     >>> np.argsort(-items @ query[0])
     array([1, 0, 2])
     """
+    if path is not None and is_stream(path):
+        raise ValueError(
+            f"path must be a regular file, as the items are read back from it: got {path}."
+        )
     blocks = open_blocks(metric, vectors, block_size)
     if metric.inner_product:
         queries = _inner_product_queries(metric)
-        widen = np.asarray
+        widen = partial(_unmapped, metric=metric)
     else:
-        centre = centre_of(blocks.sample(SAMPLE))
+        centre = sample_centre(metric, blocks)
         queries = _distance_queries(metric, centre)
         widen = partial(_widen, metric=metric, centre=centre)
     if path is None:
-        return QuerySide(np.concatenate([widen(block) for block in blocks]), queries)
-    _write(blocks, widen, path, progress)
+        rows = [widen(block) for _, block in blocks_of(metric, blocks, progress)]
+        return QuerySide(np.concatenate(rows), queries)
+    _write(metric, blocks, widen, path, progress)
     return QuerySide(np.load(path, mmap_mode="r"), queries)
 
 
@@ -176,6 +194,19 @@ def open_blocks(
     return blocks
 
 
+def check_side(metric: EmbeddingMetric, side: str | None) -> str:
+    """The side to map; it must be given if the metric maps items and queries differently."""
+    if side is None and metric.symmetric:
+        return "items"
+    if side is None:
+        raise ValueError(
+            "side must be items or queries, as the metric maps them differently: got none. Say "
+            "which of them the vectors are."
+        )
+    check_choice(side, "side", SIDES)
+    return side
+
+
 def check_metric(metric: Any) -> None:
     """Raise unless the metric maps items and queries to vectors."""
     if not isinstance(metric, EmbeddingMetric):
@@ -185,27 +216,60 @@ def check_metric(metric: Any) -> None:
         )
 
 
-def with_progress(
-    blocks: VectorBlocks, progress: Progress | None
+def comparison(metric: EmbeddingMetric) -> str:
+    """How to compare mapped vectors."""
+    return "inner product" if metric.inner_product else "Euclidean distance"
+
+
+def blocks_of(
+    metric: EmbeddingMetric, blocks: VectorBlocks, progress: Progress | None
 ) -> Iterator[tuple[int, np.ndarray]]:
     """Each block with the number of its first row; reports progress after each."""
     start = 0
     for block in blocks:
+        if metric.similarity == "cosine":
+            # Here, where a message can number the rows from the first of all.
+            check_no_zeros(block, blocks.name, start)
         yield start, block
         start += len(block)
         if progress is not None:
             progress(start / blocks.n_rows)
 
 
+def sample_centre(metric: EmbeddingMetric, blocks: VectorBlocks) -> np.ndarray:
+    """The centre of the items that the metric maps, or the origin; see `centre_of`."""
+    sample = blocks.sample(SAMPLE)
+    if metric.similarity != "cosine":
+        return centre_of(sample)
+    # Zero vectors are an error, which `blocks_of` raises with their row among all.
+    present = sample[sample.any(axis=1)]
+    if not len(present):
+        return np.zeros(blocks.n_features)
+    return centre_of(unit_rows(present, blocks.name))
+
+
+def _unmapped(block: np.ndarray, metric: EmbeddingMetric) -> np.ndarray:
+    """Rows as the metric maps them: at unit length under the cosine."""
+    return unit_rows(block, "vectors") if metric.similarity == "cosine" else block
+
+
 def _widen(
     block: np.ndarray, metric: EmbeddingMetric, centre: np.ndarray
 ) -> np.ndarray:
-    """Rows with one more column, minus their squared norm under the metric."""
-    centred = np.subtract(block, centre, dtype=np.float64)
-    mapped = metric.embed_items(centred)
+    """Rows with one more column, minus their squared norm under the metric.
+
+    Under the cosine a second one gives all rows the same length.
+    """
+    rows = _unmapped(block, metric)
+    mapped = np.subtract(rows, centre, dtype=np.float64) @ metric.item_map.T
     squares = np.einsum("ij,ij->i", mapped, mapped)
     # Subtracted from 0, as negating a zero would write -0.
-    return np.column_stack((block, (0 - squares).astype(block.dtype)))
+    columns = [0 - squares]
+    if metric.similarity == "cosine":
+        # No unit vector has a longer image.
+        longest = np.linalg.norm(metric.item_map, 2) * (1 + np.linalg.norm(centre))
+        columns.append(np.sqrt(np.maximum(longest**4 - squares**2, 0)))
+    return np.column_stack((rows, np.transpose(columns).astype(rows.dtype)))
 
 
 def _distance_queries(metric: EmbeddingMetric, centre: np.ndarray) -> BilinearMetric:
@@ -213,10 +277,14 @@ def _distance_queries(metric: EmbeddingMetric, centre: np.ndarray) -> BilinearMe
     twice = 2 * metric.item_map.T.astype(np.float64)
     query_offset = twice @ (metric.query_offset - metric.item_map @ centre)
     query_map = twice @ metric.query_map
+    constants = [1.0]
+    if metric.similarity == "cosine":
+        constants.append(0.0)
+    padding = np.zeros((len(constants), query_map.shape[1]))
     return _query_metric(
         metric,
-        np.vstack((query_map, np.zeros(query_map.shape[1]))),
-        np.append(query_offset, 1.0),
+        np.vstack((query_map, padding)),
+        np.append(query_offset, constants),
     )
 
 
@@ -232,20 +300,26 @@ def _query_metric(
     metric: EmbeddingMetric, query_map: np.ndarray, query_offset: np.ndarray
 ) -> BilinearMetric:
     parameters = {**metric.parameters, "query_side": True}
-    identity = np.eye(len(query_map))
+    # Items that are exported for the cosine have one length, so that it is the inner product.
+    similarity = "cosine" if metric.similarity == "cosine" else "dot"
     return BilinearMetric(
-        query_map, identity, query_offset=query_offset, parameters=parameters
+        query_map,
+        np.eye(len(query_map)),
+        query_offset=query_offset,
+        similarity=similarity,
+        parameters=parameters,
     )
 
 
 def _write(
+    metric: EmbeddingMetric,
     blocks: VectorBlocks,
     embed: Callable[[np.ndarray], np.ndarray],
     path: PathLike,
     progress: Progress | None,
 ) -> None:
     with replacing(path) as stream:
-        for start, block in with_progress(blocks, progress):
+        for start, block in blocks_of(metric, blocks, progress):
             rows = embed(block)
             if start == 0:
                 _write_header(stream, (blocks.n_rows, rows.shape[1]), rows.dtype)

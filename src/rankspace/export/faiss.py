@@ -11,8 +11,7 @@ from .._engine.files import PathLike, replacing
 from .._engine.optional import require
 from .._engine.vectors import BLOCK, VectorBlocks
 from ..metrics.embedding import EmbeddingMetric
-from ..search.exact import centre_of
-from .arrays import SAMPLE, Progress, open_blocks, with_progress
+from .arrays import Progress, blocks_of, open_blocks, sample_centre
 
 INDEXES = ("exact", "hnsw", "ivf")
 HNSW_LINKS = 32  # of each node of the graph
@@ -40,9 +39,10 @@ def to_faiss(
     """Build a FAISS index that maps vectors itself.
 
     The index is an ``IndexPreTransform``: search it with unmapped queries. It compares inner
-    products under a `BilinearMetric`, else squared Euclidean distances. Under a `LinearMetric`,
-    ``index.add`` takes more unmapped items. The other metrics map items differently from queries:
-    add more items by ``index.index.add(metric.embed_items(X))``.
+    products under a `BilinearMetric`, else squared Euclidean distances. Under the cosine, it brings
+    vectors to unit length before it maps them. Under a `LinearMetric`, ``index.add`` takes more
+    unmapped items. The other metrics map items differently from queries: add more items by
+    ``index.index.add(metric.embed_items(X))``.
 
     Parameters
     ----------
@@ -95,10 +95,13 @@ def to_faiss(
     if index == "ivf":
         sample = blocks.sample(store.nlist * MAX_ROWS_PER_CELL, random_state)
         loader.train(_single(sample))
-    for _, block in with_progress(blocks, progress):
+    for _, block in blocks_of(metric, blocks, progress):
         loader.add(_single(block))
     if not metric.symmetric:
-        maps = [_linear(faiss, metric.query_map, metric.query_offset)]
+        maps = [
+            *_unit_length(faiss, metric, metric.query_map.shape[1]),
+            _linear(faiss, metric.query_map, metric.query_offset),
+        ]
     if index != "exact":
         source = blocks
         if queries is not None:
@@ -142,10 +145,17 @@ def _item_maps(faiss: Any, metric: EmbeddingMetric, blocks: VectorBlocks) -> lis
     maps = [_linear(faiss, metric.item_map)]
     # Only a symmetric metric can centre, as queries must be shifted in the same way.
     if metric.symmetric:
-        centre = centre_of(blocks.sample(SAMPLE))
+        centre = sample_centre(metric, blocks)
         if centre.any():
             maps.insert(0, _centring(faiss, centre))
-    return maps
+    return [*_unit_length(faiss, metric, metric.n_features), *maps]
+
+
+def _unit_length(faiss: Any, metric: EmbeddingMetric, n_features: int) -> list[Any]:
+    """The map of vectors to unit length, under the cosine; it leaves zero vectors as they are."""
+    if metric.similarity != "cosine":
+        return []
+    return [faiss.NormalizationTransform(n_features, 2.0)]
 
 
 def _linear(faiss: Any, matrix: np.ndarray, offset: np.ndarray | None = None) -> Any:

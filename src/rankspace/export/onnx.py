@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from .._engine.checks import check_choice
 from .._engine.files import PathLike, replacing
 from .._engine.optional import require
 from ..metrics.embedding import EmbeddingMetric
-from .arrays import SIDES, check_metric
+from .arrays import check_metric, check_side, comparison
 
 # Old enough for every runtime in use.
 OPSET = 13
@@ -19,13 +18,14 @@ IR_VERSION = 8
 
 
 def to_onnx(
-    metric: EmbeddingMetric, path: PathLike | None = None, *, side: str = "queries"
+    metric: EmbeddingMetric, path: PathLike | None = None, *, side: str | None = None
 ) -> Any:
     """Export the map of a metric as an ONNX model.
 
     The model takes ``vectors``, float32 of shape (n, n_features), and returns ``mapped``: one
-    ``MatMul``, and an ``Add`` if queries have an offset. Append it to the embedding model, or run
-    it where queries arrive.
+    ``MatMul``, and an ``Add`` if queries have an offset. Under the cosine, it first divides vectors
+    by their length; a zero vector stays zero, as a model cannot raise an error. Append it to the
+    embedding model, or run it where queries arrive.
 
     Parameters
     ----------
@@ -33,8 +33,8 @@ def to_onnx(
         The metric to export.
     path : path, optional
         The file to write.
-    side : {"queries", "items"}, default="queries"
-        Which map to export; a linear metric maps both alike.
+    side : {"items", "queries"}, optional
+        Which map to export; needed unless the metric maps both sides alike.
 
     Returns
     -------
@@ -49,20 +49,18 @@ def to_onnx(
     ['MatMul']
     """
     check_metric(metric)
-    check_choice(side, "side", SIDES)
+    side = check_side(metric, side)
     onnx = require("onnx", extra="export")
     model = onnx.helper.make_model(
-        _graph(onnx, *_map_of(metric, side)),
+        _graph(onnx, *_map_of(metric, side), metric.similarity == "cosine"),
         producer_name="rankspace",
         ir_version=IR_VERSION,
         opset_imports=[onnx.helper.make_opsetid("", OPSET)],
     )
-    search = "Euclidean distance"
-    if metric.inner_product:
-        search = "inner product"
     notes = {
         "side": side,
-        "search": search,
+        "similarity": metric.similarity,
+        "search": comparison(metric),
         "parameters": json.dumps(metric.parameters),
     }
     onnx.helper.set_model_props(model, notes)
@@ -81,15 +79,28 @@ def _map_of(metric: EmbeddingMetric, side: str) -> tuple[np.ndarray, np.ndarray 
     return metric.query_map, None
 
 
-def _graph(onnx: Any, matrix: np.ndarray, offset: np.ndarray | None) -> Any:
+def _graph(
+    onnx: Any, matrix: np.ndarray, offset: np.ndarray | None, at_unit_length: bool
+) -> Any:
     helper = onnx.helper
     constants = [_constant(onnx, "map", matrix.T)]
+    nodes = []
+    points = "vectors"
+    if at_unit_length:
+        points = "unit"
+        # The least length keeps a zero vector from becoming NaN.
+        constants.append(_constant(onnx, "least", np.finfo(np.float32).tiny))
+        nodes = [
+            helper.make_node("ReduceL2", ["vectors"], ["length"], axes=[1]),
+            helper.make_node("Max", ["length", "least"], ["divisor"]),
+            helper.make_node("Div", ["vectors", "divisor"], ["unit"]),
+        ]
     if offset is None:
-        nodes = [helper.make_node("MatMul", ["vectors", "map"], ["mapped"])]
+        nodes.append(helper.make_node("MatMul", [points, "map"], ["mapped"]))
     else:
         constants.append(_constant(onnx, "offset", offset))
-        nodes = [
-            helper.make_node("MatMul", ["vectors", "map"], ["product"]),
+        nodes += [
+            helper.make_node("MatMul", [points, "map"], ["product"]),
             helper.make_node("Add", ["product", "offset"], ["mapped"]),
         ]
     n_components, n_features = matrix.shape
@@ -103,7 +114,7 @@ def _graph(onnx: Any, matrix: np.ndarray, offset: np.ndarray | None) -> Any:
     )
 
 
-def _constant(onnx: Any, name: str, values: np.ndarray) -> Any:
+def _constant(onnx: Any, name: str, values: Any) -> Any:
     return onnx.numpy_helper.from_array(
-        np.ascontiguousarray(values, dtype=np.float32), name
+        np.asarray(values, dtype=np.float32, order="C"), name
     )

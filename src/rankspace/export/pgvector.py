@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from .._engine.checks import check_choice
+from .._engine.credentials import hide_credentials
 from .._engine.files import PathLike, replacing
 from .._engine.optional import require
 from .._engine.vectors import BLOCK, VectorBlocks
 from ..metrics.embedding import EmbeddingMetric
 from ..relevance.rows import check_ids
-from .arrays import Progress, open_blocks, with_progress
+from .arrays import Progress, blocks_of, open_blocks
 
 MAX_COMPONENTS = {"exact": 16_000, "hnsw": 2_000}  # limits of pgvector
 # Signature, flags and extension length; then the trailer, a field count of -1.
@@ -78,7 +79,9 @@ def to_pgvector(
 ) -> str:
     """Store mapped items in a PostgreSQL table with the pgvector extension.
 
-    The table has the columns ``id`` and ``embedding``. It is created and filled in one transaction.
+    They are compared by inner product under a `BilinearMetric`, else by Euclidean distance. Under
+    the cosine, vectors have unit length before they are mapped. The table has the columns ``id``
+    and ``embedding``. It is created and filled in one transaction.
 
     Parameters
     ----------
@@ -125,7 +128,7 @@ def to_pgvector(
     psycopg = require("psycopg", extra="export")
     session = connection
     if isinstance(connection, str):
-        session = psycopg.connect(connection)
+        session = _connect(psycopg, connection)
     try:
         with session.transaction(), session.cursor() as cursor:
             for statement in definition.create(replace):
@@ -145,6 +148,20 @@ def to_pgvector(
         if session is not connection:
             session.close()
     return definition.select("%s", "%s")
+
+
+def _connect(psycopg: Any, address: str) -> Any:
+    """Open a connection; errors do not show the password of the address."""
+    try:
+        return psycopg.connect(address)
+    except psycopg.ProgrammingError:
+        # It repeats the part of the address that it cannot read.
+        problem = "connection must be an address that PostgreSQL can read: got another."
+        hidden = psycopg.ProgrammingError(problem)
+    except psycopg.Error as error:
+        hidden = type(error)(hide_credentials(str(error), address))
+    # Raised here, it does not carry the first error along.
+    raise hidden
 
 
 def to_sql(
@@ -248,7 +265,7 @@ def _rows(
     progress: Progress | None,
 ) -> Iterator[tuple[Any, np.ndarray]]:
     """Names and mapped vectors of each block."""
-    for start, block in with_progress(blocks, progress):
+    for start, block in blocks_of(metric, blocks, progress):
         names: Any = range(start, start + len(block))
         if ids is not None:
             names = ids[start : start + len(block)].tolist()

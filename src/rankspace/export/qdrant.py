@@ -10,7 +10,7 @@ from .._engine.optional import require
 from .._engine.vectors import BLOCK
 from ..metrics.embedding import EmbeddingMetric
 from ..relevance.rows import check_ids
-from .arrays import Progress, open_blocks, with_progress
+from .arrays import Progress, blocks_of, open_blocks
 
 BATCH = 256  # points per request
 
@@ -30,7 +30,8 @@ def to_qdrant(
 
     Row numbers are the ids of points; names of items go into the payload, as ``name``. Search by
     ``client.query_points(collection, metric.embed_queries(Q)[0])``: Qdrant compares inner products
-    under a `BilinearMetric`, else Euclidean distances.
+    under a `BilinearMetric`, else Euclidean distances. Under the cosine, vectors have unit length
+    before they are mapped.
 
     Parameters
     ----------
@@ -65,7 +66,7 @@ def to_qdrant(
     blocks = open_blocks(metric, vectors, block_size)
     names = check_ids(ids, blocks.n_rows, "ids")
     _create(metric, client, collection, replace)
-    for start, block in with_progress(blocks, progress):
+    for start, block in blocks_of(metric, blocks, progress):
         stop = start + len(block)
         payload = None
         if names is not None:

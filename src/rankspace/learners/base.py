@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -10,23 +11,21 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._engine.parallel.threads import single_threaded_blas
 from .._engine.vectors import as_rows
 from ..evaluation.measures import Report, evaluate
 from ..metrics.local import Metric
 from ..relevance.relevance import Relevance, list_of_row, query_weights
+from ..relevance.rows import check_no_table, check_one_label
 from ..search.index import Index
 from ..search.ranking import Ranking
+from .pipelines import advice, check_same_steps
 
 logger = logging.getLogger("rankspace")
 
 FLOATS = (np.float64, np.float32)
-
-
-def _takes_lists(estimator: BaseRanker) -> bool:
-    return estimator._accepts_lists
 
 
 class BaseRanker(BaseEstimator):
@@ -37,9 +36,11 @@ class BaseRanker(BaseEstimator):
     `LinearMetric`, derive from `LinearRanker` instead, which is also a transformer.
 
     A subclass that learns from candidate lists sets ``_accepts_lists = True`` and implements
-    ``_score_rows(X)``, where larger is better. ``_accepts_sparse = "csr"`` allows sparse ``X``, and
-    ``_accepts_nan = True`` allows missing values. Each subclass documents the cost of fitting; for
-    the cost of ranking see `Index`.
+    ``predict(X)``, a score of each row, where larger is better. ``_accepts_sparse = "csr"`` allows
+    sparse ``X``, and ``_accepts_nan = True`` allows missing values. Matrix products of a fit run on
+    one thread each, so that the number of BLAS threads does not change it, unless
+    ``_takes_blas_threads = True``. Each subclass documents the cost of fitting; for the cost of
+    ranking see `Index`.
 
     Examples
     --------
@@ -58,10 +59,15 @@ class BaseRanker(BaseEstimator):
     _accepts_lists = False
     _accepts_nan = False
     _accepts_sparse: str | bool = False
+    _takes_blas_threads = False
 
     # Metadata routing: a search or a pipeline passes these on without being configured.
-    __metadata_request__fit: ClassVar = {"qid": True}
-    __metadata_request__score: ClassVar = {"qid": True, "sample_weight": True}
+    __metadata_request__fit: ClassVar = {"qid": True, "queries": True}
+    __metadata_request__score: ClassVar = {
+        "qid": True,
+        "queries": True,
+        "sample_weight": True,
+    }
 
     metric_: Any
 
@@ -78,8 +84,8 @@ class BaseRanker(BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_items, n_features)
-            Items. Also accepts a .npy file, which is memory-mapped, a folder of .npy files that
-            hold consecutive rows, or a dask.array.
+            Items. Also accepts a file of vectors (.npy, which is memory-mapped, .npz, .parquet or
+            .safetensors), a folder of .npy files that hold consecutive rows, or a dask.array.
         y : array-like of shape (n_items,) or Relevance
             Class labels, grades (with ``qid``), or the relevance of items to queries.
         queries : array-like of shape (n_queries, n_features), optional
@@ -92,7 +98,12 @@ class BaseRanker(BaseEstimator):
         -------
         self
         """
-        self._store_metric(self._fit_metric(*self._training_data(X, y, queries, qid)))
+        data = self._training_data(X, y, queries, qid)
+        # How products round depends on the number of their threads, and searches amplify it.
+        limit = nullcontext() if self._takes_blas_threads else single_threaded_blas()
+        with limit:
+            metric = self._fit_metric(*data)
+        self._store_metric(metric)
         return self
 
     def _training_data(
@@ -118,9 +129,11 @@ class BaseRanker(BaseEstimator):
                 f"{type(self).__name__} requires y to be passed, but the target y is None. Pass "
                 "class labels or a Relevance."
             )
+        check_no_table(y, "y")
         X = as_rows(X)
         if isinstance(y, Relevance):
             return validate_data(self, X, reset=reset, **self._accepted)
+        check_one_label(y, "y")
         X, _ = validate_data(self, X, y, reset=reset, y_numeric=False, **self._accepted)
         return X
 
@@ -156,11 +169,15 @@ class BaseRanker(BaseEstimator):
         if queries is None:
             if not relevance.has_candidate_lists and not relevance.queries_are_rows:
                 raise ValueError(
-                    f"relevance has {relevance.n_queries} queries that are not rows of X. Pass "
-                    "their vectors as queries=...."
+                    f"relevance has {relevance.n_queries} queries that are not rows of X. "
+                    f"{advice(self)}"
                 )
             return None
-        queries = check_array(as_rows(queries), input_name="queries", **self._accepted)
+        check_same_steps(self)
+        self._check_feature_names(queries)
+        queries = check_array(
+            as_rows(queries, "queries"), input_name="queries", **self._accepted
+        )
         expected = (relevance.n_queries, self.n_features_in_)
         if queries.shape != expected:
             raise ValueError(
@@ -168,6 +185,10 @@ class BaseRanker(BaseEstimator):
                 f"feature of X, so shape {expected}: got {queries.shape}."
             )
         return queries
+
+    def _check_feature_names(self, rows: Any) -> None:
+        """Raise if the columns of a dataframe are not those of ``X`` in fit, in their order."""
+        validate_data(self, rows, reset=False, skip_check_array=True, ensure_2d=False)
 
     # ------------------------------------------------------------------ use
 
@@ -188,6 +209,8 @@ class BaseRanker(BaseEstimator):
         Ranking
         """
         check_is_fitted(self)
+        self._check_feature_names(Q)
+        self._check_feature_names(X)
         index, Q = self._searchable(X, Q)
         return index.rank(Q, k)
 
@@ -197,27 +220,9 @@ class BaseRanker(BaseEstimator):
             return Index(self.metric_.embed_items(X)), self.metric_.embed_queries(Q)
         return Index(X, self.metric_), Q
 
-    @available_if(_takes_lists)
-    def predict(self, X: Any) -> np.ndarray:
-        """Predict scores of candidates; within a query, a larger score is better.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, n_features)
-            Candidates.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
-        check_is_fitted(self)
-        return self._score_rows(validate_data(self, X, reset=False, dtype=FLOATS))
-
-    def _score_rows(self, X: np.ndarray) -> np.ndarray:
-        raise NotImplementedError
-
     def _score_lists(self, X: np.ndarray, lists: np.ndarray) -> np.ndarray:
-        return self._score_rows(X)
+        """Scores of candidates, given the query of each: by default `predict` ignores it."""
+        return self.predict(X)
 
     def score(
         self,

@@ -16,7 +16,8 @@ from .linear import LinearRanker
 from .solvers.cutting_plane.admm import VectorProblem
 from .solvers.cutting_plane.ranking_loss import LinearRankingLoss
 from .solvers.cutting_plane.solver import cutting_plane
-from .solvers.scaling import Scaled, scale_data
+from .solvers.points import Points, scaled_points
+from .solvers.scaling import Scaling
 from .solvers.smooth.pair_loss import LargeMargin, PairLoss, RowLoss, collapse
 
 
@@ -66,10 +67,9 @@ class _PairLearner(LinearRanker):
         self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
     ) -> LinearMetric:
         self._check_params()
-        data = scale_data(X, relevance, queries)
-        loss = PairLoss(
-            data.X.astype(float), data.Q.astype(float), relevance, self.max_memory
-        )
+        scaling = Scaling.of(X)._replace(dtype=np.float64)
+        points = scaled_points(X, relevance, queries, scaling)
+        loss = PairLoss(points.items, points.queries, relevance, self.max_memory)
         d = X.shape[1]
         # The scale of standardised features, for which the starts of both methods were designed.
         start = np.sqrt(2 * d) * np.eye(d)
@@ -86,7 +86,7 @@ class _PairLearner(LinearRanker):
         self.loss_ = result.loss
         self.history_ = result.losses
         self.n_iter_ = len(result.losses)
-        components = (result.parameters / data.scale).astype(X.dtype)
+        components = (result.parameters / scaling.scale).astype(X.dtype)
         return LinearMetric(components, parameters={"method": type(self).__name__})
 
 
@@ -283,7 +283,9 @@ class SVMMAP(BaseRanker):
         check_scalar(self.tol, "tol", Real, min_val=0, include_boundaries="neither")
         check_scalar(self.max_iter, "max_iter", Integral, min_val=1)
         check_scalar(self.max_memory, "max_memory", Integral, min_val=1)
-        w = self._solve(scale_data(X, relevance, queries), relevance)
+        scaling = Scaling.of(X)
+        points = scaled_points(X, relevance, queries, scaling)
+        w = self._solve(points, relevance) / scaling.scale
         self.coef_ = w.astype(X.dtype)
         d = X.shape[1]
         return BilinearMetric(
@@ -293,16 +295,10 @@ class SVMMAP(BaseRanker):
             parameters={"method": type(self).__name__, "C": float(self.C)},
         )
 
-    def _solve(self, data: Scaled, relevance: Relevance) -> np.ndarray:
-        d = data.X.shape[1]
-        loss = LinearRankingLoss(
-            data.X,
-            data.Q,
-            relevance,
-            "map",
-            np.arange(relevance.n_queries),
-            self.max_memory,
-        )
+    def _solve(self, points: Points, relevance: Relevance) -> np.ndarray:
+        d = points.matrix.shape[1]
+        all_queries = np.arange(relevance.n_queries)
+        loss = LinearRankingLoss(points, relevance, "map", all_queries, self.max_memory)
         result = cutting_plane(
             lambda w: loss.plane(w[None]),
             VectorProblem(d, self.C),
@@ -322,4 +318,4 @@ class SVMMAP(BaseRanker):
         self.n_iter_ = result.n_iter
         self.history_ = result.history
         # The solver learns distances w'x; similarities are their negatives.
-        return -result.W / data.scale
+        return -result.W

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse
 from sklearn.utils import check_random_state, check_scalar
 
-from .._engine.checks import check_choice
+from .._engine.checks import check_choice, check_components
 from .._engine.files import PathLike
 from ..evaluation.measures import parse_measure
 from ..metrics.embedding import LinearMetric
@@ -19,7 +18,9 @@ from ..relevance.relevance import Relevance
 from ..relevance.splits import Split, hold_out, split_queries
 from .base import logger
 from .linear import LinearRanker
-from .solvers.points import Points, Scaling, scaled_points
+from .solvers.checkpoint import Checkpoint
+from .solvers.points import Points, scaled_points
+from .solvers.scaling import Scaling
 from .solvers.warp.descent import Descent, Options, Progress
 from .solvers.warp.early_stopping import Schedule, TrainingState, Validator, descend
 from .solvers.warp.sampling import (
@@ -33,8 +34,6 @@ from .solvers.warp.starts import STARTS, start_factor
 
 MAX_HELD_OUT = 500
 DEFAULT_COMPONENTS = 30
-# Parameters that are not part of the fingerprint of a checkpoint, or are hashed by their content.
-UNHASHED = ("callback", "checkpoint", "init", "random_state")
 COUNTS = (
     "patience",
     "check_every",
@@ -103,7 +102,8 @@ class FRML(LinearRanker):
         with the same checkpoint resumes it.
     checkpoint : path, optional
         File to which the state is saved at each check. If it exists, `fit` on the same data with
-        the same parameters resumes from it, and gives the same metric as an uninterrupted run.
+        the same parameters resumes from it, and gives the same metric as an uninterrupted run,
+        also if the run had finished.
     max_memory : int, default=512
         Memory for all inner products of the points in MiB; they are only stored if they fit.
     random_state : int, RandomState or None, default=None
@@ -199,21 +199,28 @@ class FRML(LinearRanker):
 
     def _fit_metric(self, X: Any, relevance: Relevance, queries: Any) -> LinearMetric:
         self._check_params(X.shape[1])
-        self._digest = ""
-        if self.checkpoint is not None:
-            self._digest = self._fingerprint(X, relevance, queries)
-        state = TrainingState.load(self.checkpoint, self._digest)
+        checkpoint = self._checkpoint_of(X, relevance, queries)
+        stored = checkpoint.load()
+        state = None if stored is None else TrainingState.from_dict(stored)
         seed = self._seed() if state is None else state.seed
         split = self._split(X, relevance, queries, seed)
-        scaling = Scaling.of(split.X)
+        scaling = Scaling.of(split.X, rounded=True)
         points = scaled_points(split.X, split.relevance, split.queries, scaling)
         if state is None:
             state = self._first_state(points.items, scaling.scale, seed)
         descent = self._descent(points, split.relevance, seed)
         schedule = Schedule(self.n_triplets, self.check_every, self.patience)
         validator = _validator(split, scaling, points, self.measure)
-        descend(state, descent, schedule, validator, self._at_check)
+        at_check = partial(self._at_check, checkpoint)
+        with checkpoint.named_in_errors():
+            descend(state, descent, schedule, validator, at_check)
         return self._store(state, scaling, X.dtype)
+
+    def _checkpoint_of(self, X: Any, relevance: Relevance, queries: Any) -> Checkpoint:
+        start = None
+        if self.warm_start and hasattr(self, "components_"):
+            start = self.components_
+        return Checkpoint.of(self, X, relevance, queries, components_=start)
 
     def _first_state(self, X: Any, scale: float, seed: int) -> TrainingState:
         F = self._start(X, scale, seed)
@@ -246,7 +253,7 @@ class FRML(LinearRanker):
         X, relevance, queries = self._training_data(X, y, queries, reset=first)
         self._check_params(X.shape[1])
         if first:
-            self._scaling = Scaling.of(X)
+            self._scaling = Scaling.of(X, rounded=True)
             scaled = self._scaling.apply(X)
             self._state = self._first_state(scaled, self._scaling.scale, self._seed())
         state = self._state
@@ -312,7 +319,7 @@ class FRML(LinearRanker):
     def _options(self) -> Options:
         return Options(self.reg, self.regularizer, self.batch_size, self.max_memory)
 
-    def _at_check(self, state: TrainingState) -> bool:
+    def _at_check(self, checkpoint: Checkpoint, state: TrainingState) -> bool:
         """Log and save a checkpoint; returns whether the callback requests a stop."""
         row = state.history[-1]
         logger.info(
@@ -323,8 +330,7 @@ class FRML(LinearRanker):
             row["draws"],
         )
         stop = self.callback is not None and bool(self.callback(dict(row)))
-        if self.checkpoint is not None:
-            state.save(self.checkpoint, self._digest)
+        checkpoint.save(state.as_dict(), now=stop or state.done)
         return stop
 
     def _store(
@@ -347,36 +353,14 @@ class FRML(LinearRanker):
         }
         return LinearMetric(components, parameters=parameters)
 
-    def _fingerprint(self, X: Any, relevance: Relevance, queries: Any) -> str:
-        """Fingerprint of data and parameters; the checkpoint itself stores a random seed."""
-        digest = hashlib.blake2b(digest_size=16)
-        parameters = {
-            k: v for k, v in sorted(self.get_params().items()) if k not in UNHASHED
-        }
-        seed = self.random_state if isinstance(self.random_state, Integral) else None
-        init = np.asarray(self.init)
-        rules = (relevance.background, relevance.unjudged, relevance.min_relevant_grade)
-        digest.update(repr((parameters, seed, init.shape, rules)).encode())
-        judgments = (
-            relevance.rows,
-            relevance.indptr,
-            relevance.items,
-            relevance.grades,
-            relevance.query_items,
-            relevance.weights,
-        )
-        for array in (init, *_arrays(X), *_arrays(queries), *judgments):
-            digest.update(np.ascontiguousarray(array).tobytes())
-        return digest.hexdigest()
-
     # ------------------------------------------------------------------ checks
 
     def _check_params(self, n_features: int) -> None:
         for name in COUNTS:
             check_scalar(getattr(self, name), name, Integral, min_val=1)
-        for name in ("n_targets", "n_components"):
-            if getattr(self, name) is not None:
-                check_scalar(getattr(self, name), name, Integral, min_val=1)
+        if self.n_targets is not None:
+            check_scalar(self.n_targets, "n_targets", Integral, min_val=1)
+        check_components(self.n_components, n_features)
         check_scalar(self.gamma, "gamma", Real, min_val=1)
         check_scalar(self.step, "step", Real, min_val=0, include_boundaries="neither")
         for name in ("reg", "validation_fraction"):
@@ -391,11 +375,6 @@ class FRML(LinearRanker):
             check_choice(self.init, "init", STARTS)
         if self.n_targets is not None and self.n_shards > 1:
             raise ValueError(f"n_targets requires n_shards=1: got {self.n_shards}.")
-        if self.n_components is not None and self.n_components > n_features:
-            raise ValueError(
-                f"n_components must be at most the number of features, {n_features}: got "
-                f"{self.n_components}."
-            )
 
 
 def _validator(
@@ -405,12 +384,3 @@ def _validator(
         return None
     held_out = scaling.apply(split.points)
     return Validator(points.items, held_out, split.judged, measure)
-
-
-def _arrays(X: Any) -> tuple[np.ndarray, ...]:
-    """The arrays that a dense or sparse matrix consists of."""
-    if X is None:
-        return ()
-    if scipy.sparse.issparse(X):
-        return (X.data, X.indices, X.indptr)
-    return (X,)

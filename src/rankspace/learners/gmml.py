@@ -9,13 +9,15 @@ import numpy as np
 from sklearn.utils import check_array, check_random_state, check_scalar
 from sklearn.utils.validation import validate_data
 
+from .._engine.vectors import power_of_two
 from ..metrics.embedding import LinearMetric
 from ..relevance.relevance import Relevance
 from .base import FLOATS
 from .linear import LinearRanker
 from .solvers.geometric.mean import mean_factor
-from .solvers.geometric.pair_sums import CentredPoints
 from .solvers.geometric.scatter import Scatter, all_pairs, given_pairs, sampled_pairs
+from .solvers.points import lazy_points
+from .solvers.scaling import Scaling
 
 
 class GMML(LinearRanker):
@@ -118,22 +120,28 @@ class GMML(LinearRanker):
                 f"{signs.shape} and values {np.unique(signs)[:5]}."
             )
         differences = np.subtract(rows[::2], rows[1::2], dtype=np.float64)
-        scatter = given_pairs(differences, signs == 1)
-        self._store_metric(self._geometric_mean(scatter, rows.dtype))
+        scale = power_of_two(differences)
+        scatter = given_pairs(differences / scale, signs == 1)
+        self._store_metric(self._geometric_mean(scatter, scale, rows.dtype))
         return self
 
     def _fit_metric(
         self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
     ) -> LinearMetric:
-        points = CentredPoints.of(X, relevance, queries)
+        scaling = Scaling.of(X)._replace(dtype=np.float64)
+        points = lazy_points(X, relevance, queries, scaling)
         if self.n_pairs is None:
-            return self._geometric_mean(all_pairs(points, relevance), X.dtype)
-        check_scalar(self.n_pairs, "n_pairs", Integral, min_val=1)
-        random = check_random_state(self.random_state)
-        scatter = sampled_pairs(points, relevance, int(self.n_pairs), random)
-        return self._geometric_mean(scatter, X.dtype)
+            scatter = all_pairs(points, relevance)
+        else:
+            check_scalar(self.n_pairs, "n_pairs", Integral, min_val=1)
+            random = check_random_state(self.random_state)
+            scatter = sampled_pairs(points, relevance, int(self.n_pairs), random)
+        return self._geometric_mean(scatter, scaling.scale, X.dtype)
 
-    def _geometric_mean(self, scatter: Scatter, dtype: Any) -> LinearMetric:
+    def _geometric_mean(
+        self, scatter: Scatter, scale: float, dtype: Any
+    ) -> LinearMetric:
+        """The metric, for unscaled data, of the scatter of scaled data."""
         check_scalar(self.t, "t", Real, min_val=0, max_val=1)
         check_scalar(self.reg, "reg", Real, min_val=0)
         prior = self._check_prior(len(scatter.similar))
@@ -148,6 +156,8 @@ class GMML(LinearRanker):
                 f"direction, such as a constant feature. Raise reg: got {self.reg}."
             ) from None
         parameters = {"method": "GMML", "t": float(self.t), "reg": float(self.reg)}
+        # S and D of the data themselves are scale**2 times these.
+        components = components / scale ** (1 - 2 * float(self.t))
         return LinearMetric(components.astype(dtype), parameters=parameters)
 
     def _check_prior(self, n_features: int) -> np.ndarray | None:

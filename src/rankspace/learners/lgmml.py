@@ -11,7 +11,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._engine.checks import check_choice
-from ..metrics.feature_scaling import FeatureScaling, ScaledRows, check_scaling
+from .._engine.vectors import as_rows
+from ..metrics.feature_scaling import FeatureScaling, check_scaling
 from ..metrics.local import (
     KERNELS,
     AnchoredMetrics,
@@ -32,6 +33,7 @@ from .solvers.geometric.metric_weights import (
     shared_warp,
 )
 from .solvers.geometric.query_metrics import judged_rows, pair_squares, query_metrics
+from .solvers.points import ScaledRows
 
 NEW_QUERY_WEIGHTS = ("shared", "mean", "nearest", "ones")
 LIST_COMPONENTS = 4
@@ -391,7 +393,7 @@ class LGMML(BaseRanker):
         """
         check_is_fitted(self)
         X = validate_data(
-            self, X, reset=False, dtype=FLOATS, ensure_all_finite="allow-nan"
+            self, as_rows(X), reset=False, dtype=FLOATS, ensure_all_finite="allow-nan"
         )
         return self.metric_.scores(X, qid)
 
@@ -417,7 +419,7 @@ class LGMML(BaseRanker):
         """
         check_is_fitted(self)
         if not self.metric_.has_anchors:
-            return self.metric_.rank(Q, X, k)
+            return super().rank(Q, X, k)
         if Q is not None or X is None or qid is None:
             raise ValueError(
                 "this model was learned from candidate lists, whose queries have no vectors: call "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -135,4 +136,4 @@ class _Distance:
         u, v = np.asarray(u), np.asarray(v)
         if self.similarity == "cosine":
             u, v = unit_rows(np.stack((u, v)), "the pair")
-        return float(np.linalg.norm(self.components @ (u - v)))
+        return math.hypot(*self.components @ (u - v))

@@ -28,7 +28,8 @@ from ..search.index import Index
 from .base import BaseRanker
 from .hard_negatives import default_n_negatives, mine_hard_negatives
 from .linear import LinearRanker
-from .solvers.scaling import Scaled, in_blocks, partly_white, scale_data
+from .solvers.points import Points, in_blocks, partly_white, scaled_points
+from .solvers.scaling import Scaling
 from .solvers.smooth.lbfgs import Minimum
 from .solvers.smooth.pair_loss import GAINS, Grouped, Listwise, PairLoss, QueryLoss
 
@@ -244,18 +245,17 @@ class ListwiseMap(LinearRanker):
         if self.similarity == "cosine":
             X = unit_rows(X, "X")
             queries = None if queries is None else unit_rows(queries, "queries")
-        data = scale_data(X, relevance, queries)
-        whitening = partly_white(data.X, self.whiten)
-        data = data._replace(
-            X=in_blocks(data.X, whitening),
-            Q=in_blocks(data.Q, whitening),
-            mean=(whitening @ (data.mean / data.scale)).astype(X.dtype),
-        )
+        scaling = Scaling.of(X)
+        points = scaled_points(X, relevance, queries, scaling)
+        whitening = partly_white(points.items, self.whiten)
+        points = points._replace(matrix=in_blocks(points.matrix, whitening))
+        mean = np.asarray(scaling.mean) / scaling.scale
+        origin = (whitening @ mean).astype(X.dtype)
         sides = tuple(SIDES) if self.sides == "separate" else (self.sides,)
         problems = []
         for side in sides:
             groups = self._query_groups(side, relevance, X, queries)
-            problems.append(self._problem(side, data, relevance, groups))
+            problems.append(self._problem(side, points, origin, relevance, groups))
         return problems, whitening
 
     def _regs(self, n_queries: int) -> list[float]:
@@ -265,10 +265,21 @@ class ListwiseMap(LinearRanker):
         return np.unique(self.reg)[::-1].tolist()
 
     def _problem(
-        self, side: str, data: Scaled, relevance: Relevance, groups: list[_Group]
+        self,
+        side: str,
+        points: Points,
+        origin: np.ndarray,
+        relevance: Relevance,
+        groups: list[_Group],
     ) -> _Problem:
         """The loss of a map of a side."""
-        losses = [self._loss(side, data, relevance, group) for group in groups]
+        queries = points.queries
+        if side == "query":
+            # Inner products depend on the origin, so the centring of the queries is undone.
+            queries = queries + origin
+        losses = []
+        for group in groups:
+            losses.append(self._loss(side, points.items, queries, relevance, group))
         temperatures = self._temperatures(losses[0])
         log_weights = self._log_weights(relevance)
         row_losses = []
@@ -316,15 +327,16 @@ class ListwiseMap(LinearRanker):
         self.n_iter_ = len(self.history_)
 
     def _loss(
-        self, side: str, data: Scaled, relevance: Relevance, group: _Group
+        self,
+        side: str,
+        X: np.ndarray,
+        queries: np.ndarray,
+        relevance: Relevance,
+        group: _Group,
     ) -> PairLoss:
         """The loss of a group of queries over its items."""
-        X = data.X
-        Q = data.Q[group.queries]
+        Q = queries[group.queries]
         relevance = relevance.take_queries(group.queries)
-        if side == "query":
-            # Inner products depend on the origin, so the centring of the queries is undone.
-            Q = Q + data.mean
         if group.items is not None:
             X = X[group.items]
             relevance = relevance._take_items(group.items)

@@ -133,8 +133,10 @@ class LogisticPARCA(ComponentLearner):
         B = self._multi_start(penalized, starts, relevance.n_queries).parameters
         self.membership_ = memberships(B).astype(X.dtype)
         self.cluster_of_feature_ = np.argmax(B, axis=0)
-        components = (expit(B) / self.scale_).astype(X.dtype)
-        self.importance_ = 2 * components**2 * _variances(X).astype(X.dtype)
+        weights = expit(B)
+        components = (weights / self.scale_).astype(X.dtype)
+        variances = _variances(X / self.scale_)
+        self.importance_ = (2 * weights**2 * variances).astype(X.dtype)
         parameters = {"method": "LogisticPARCA", "beta": self.beta_}
         return LinearMetric(components, parameters=parameters)
 

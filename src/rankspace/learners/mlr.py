@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, check_scalar
-from threadpoolctl import threadpool_limits
 
-from .._engine.checks import check_choice
+from .._engine.checks import check_choice, check_components
 from .._engine.files import PathLike
+from .._engine.parallel.threads import single_threaded_blas
 from ..evaluation.measures import parse_measure
 from ..metrics.embedding import LinearMetric
 from ..relevance.relevance import Relevance
 from .base import logger
 from .linear import LinearRanker
+from .solvers.checkpoint import Checkpoint
 from .solvers.cutting_plane.admm import Frobenius, PlaneProblem, Trace
-from .solvers.cutting_plane.checkpoint import Checkpoint, digest
 from .solvers.cutting_plane.cones import DiagonalCone, PSDCone
 from .solvers.cutting_plane.ranking_loss import ORACLE_MEASURES, Plane, RankingLoss
 from .solvers.cutting_plane.solver import (
@@ -28,18 +29,13 @@ from .solvers.cutting_plane.solver import (
     cutting_plane,
     sampled_cutting_plane,
 )
-from .solvers.scaling import Scaled, scaled_rows
+from .solvers.points import lazy_points
+from .solvers.scaling import Scaling
 
 CONES: dict[str, Any] = {"psd": PSDCone, "diagonal": DiagonalCone}
-# Parameters that a checkpoint may differ in: they do not change the next round.
-UNHASHED = (
-    "checkpoint",
-    "max_iter",
-    "max_memory",
-    "n_components",
-    "random_state",
-    "tol",
-)
+# Parameters that a checkpoint may differ in: they change no round, only where the rounds end and
+# how much of the solution is kept.
+RESUMABLE = ("max_iter", "n_components")
 
 
 class MLR(LinearRanker):
@@ -79,7 +75,8 @@ class MLR(LinearRanker):
         Working memory of a round in MiB. A larger ``X`` that is mapped from a file is streamed.
     checkpoint : path, optional
         File to which rounds are saved. If it exists, `fit` on the same data with the same
-        parameters resumes from it.
+        parameters resumes from it, and gives the same metric as an uninterrupted run, also if the
+        run had finished. Only ``n_components`` may differ, and ``max_iter`` may be larger.
     random_state : int, RandomState or None, default=None
         Seed of the batches.
 
@@ -107,7 +104,8 @@ class MLR(LinearRanker):
 
     A round costs two products of n_queries x n_items x n_features and a sort of the items for each
     query; each inner iteration costs an eigenvalue decomposition of size n_features. Memory is
-    O(n_items n_features + rounds n_features^2) in addition to ``max_memory``.
+    O(n_items n_features + rounds n_features^2) in addition to ``max_memory``. Above 512
+    features the last digits depend on the number of BLAS threads.
 
     References
     ----------
@@ -123,6 +121,9 @@ class MLR(LinearRanker):
     >>> bool(model.score(scale(X), y) > 0.95)
     True
     """
+
+    # With many features, eigenvalue decompositions take most of the time.
+    _takes_blas_threads = True
 
     def __init__(
         self,
@@ -157,18 +158,22 @@ class MLR(LinearRanker):
         self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
     ) -> LinearMetric:
         self._check_params()
+        check_components(self.n_components, X.shape[1])
         self._warn_of_grades(relevance)
-        data = Scaled(*scaled_rows(X, relevance, queries))
+        checkpoint = Checkpoint.of(self, X, relevance, queries, ignored=RESUMABLE)
+        scaling = Scaling.of(X)
+        points = lazy_points(X, relevance, queries, scaling)
         all_queries = np.arange(relevance.n_queries)
         loss = RankingLoss(
-            data.X, data.Q, relevance, self.measure, all_queries, self.max_memory
+            points, relevance, self.measure, all_queries, self.max_memory
         )
         # For the small products of the inner solver, starting threads costs more than it saves.
-        with threadpool_limits(1 if X.shape[1] <= 512 else None, "blas"):
-            problem = self._metric_problem(loss, data.scale)
-            result = self._solve(problem)
+        limit = single_threaded_blas() if X.shape[1] <= 512 else nullcontext()
+        with limit, checkpoint.named_in_errors():
+            problem = self._metric_problem(loss, scaling.scale)
+            result = self._solve(problem, checkpoint)
         self._warn(result)
-        self.scale_ = data.scale
+        self.scale_ = scaling.scale
         return self._store(result, problem.cone, X.dtype)
 
     def _warn_of_grades(self, relevance: Relevance) -> None:
@@ -184,20 +189,10 @@ class MLR(LinearRanker):
 
     def _check_params(self) -> None:
         check_scalar(self.C, "C", Real, min_val=0, include_boundaries="neither")
-        check_scalar(self.tol, "tol", Real, min_val=0, include_boundaries="neither")
-        check_scalar(self.max_iter, "max_iter", Integral, min_val=1)
-        for name in ("batch_size", "n_components", "max_memory"):
-            if getattr(self, name) is not None:
-                check_scalar(getattr(self, name), name, Integral, min_val=1)
-        check_oracle(self.measure)
+        check_solver_params(self)
+        if self.batch_size is not None:
+            check_scalar(self.batch_size, "batch_size", Integral, min_val=1)
         check_choice(self.constraint, "constraint", CONES)
-        check_choice(self.regularizer, "regularizer", ("trace", "frobenius"))
-        if self.batch_size is not None and self.checkpoint is not None:
-            check_scalar(self.random_state, "random_state, with batch_size", Integral)
-        if self.prior is not None and self.regularizer != "frobenius":
-            raise ValueError(
-                "prior requires regularizer='frobenius': got regularizer='trace'."
-            )
 
     # ------------------------------------------------------------------ solving
 
@@ -207,16 +202,7 @@ class MLR(LinearRanker):
     def _plane_problem(self, problem: MetricProblem) -> PlaneProblem:
         return PlaneProblem(problem.cone, problem.regularizer, self.C)
 
-    def _solve(self, problem: MetricProblem) -> SolverResult:
-        if self.checkpoint is None:
-            return self._rounds(problem, None)
-        checkpoint = Checkpoint(self.checkpoint, self._fingerprint(problem.loss))
-        with checkpoint.named_in_errors():
-            return self._rounds(problem, checkpoint)
-
-    def _rounds(
-        self, problem: MetricProblem, checkpoint: Checkpoint | None
-    ) -> SolverResult:
+    def _solve(self, problem: MetricProblem, checkpoint: Checkpoint) -> SolverResult:
         planes = self._plane_problem(problem)
         options: dict[str, Any] = {
             "tol": self.tol,
@@ -228,31 +214,9 @@ class MLR(LinearRanker):
                 problem.plane, planes, problem.start, callback=_log_round, **options
             )
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        batches = _Batches(problem, self.batch_size, seed)
-        return sampled_cutting_plane(batches.plane, planes, problem.start, **options)
-
-    def _fingerprint(self, loss: RankingLoss) -> str:
-        """Fingerprint of the data and of the parameters that determine each round."""
-        parameters = {
-            k: v for k, v in sorted(self.get_params().items()) if k not in UNHASHED
-        }
-        relevance = loss.relevance
-        X = loss.X
-        rules = (relevance.background, relevance.unjudged, relevance.min_relevant_grade)
-        return digest(
-            parameters,
-            rules,
-            X.shape,
-            X.scale,
-            X.mean,
-            loss.Q.shape,
-            loss.Q[:1],
-            relevance.rows,
-            relevance.indptr,
-            relevance.items,
-            relevance.grades,
-            relevance.query_items,
-            relevance.weights,
+        batches = _Batches(problem, self.batch_size)
+        return sampled_cutting_plane(
+            batches.plane, planes, problem.start, seed=seed, **options
         )
 
     # ------------------------------------------------------------------ the solution
@@ -326,17 +290,16 @@ class MetricProblem:
 
 
 class _Batches:
-    """Planes of random mini-batches of queries, seeded by the number of the round."""
+    """Planes of random mini-batches of queries."""
 
-    def __init__(self, problem: MetricProblem, size: int, seed: int) -> None:
+    def __init__(self, problem: MetricProblem, size: int) -> None:
         self.problem = problem
-        self.seed = seed
         queries = problem.loss.queries
         self.queries = queries[problem.loss.relevance.weights[queries] > 0]
         self.size = min(size, self.queries.size)
 
-    def plane(self, W: np.ndarray, number: int) -> Plane:
-        random = np.random.default_rng([self.seed, number])
+    def plane(self, W: np.ndarray, random: np.random.Generator) -> Plane:
+        """The plane at W of a random batch."""
         sample = random.choice(self.queries, self.size, replace=False)
         return self.problem.plane(W, np.sort(sample))
 
@@ -363,6 +326,19 @@ def _mahalanobis_matrix(prior: Any, d: int) -> np.ndarray:
             "its projection, or get_mahalanobis_matrix() of a fitted estimator."
         )
     return W
+
+
+def check_solver_params(estimator: Any) -> None:
+    """Raise an error unless the parameters that `MLR` and `MLRCV` share are valid."""
+    check_scalar(estimator.tol, "tol", Real, min_val=0, include_boundaries="neither")
+    for name in ("max_iter", "max_memory"):
+        check_scalar(getattr(estimator, name), name, Integral, min_val=1)
+    check_oracle(estimator.measure)
+    check_choice(estimator.regularizer, "regularizer", ("trace", "frobenius"))
+    if estimator.prior is not None and estimator.regularizer != "frobenius":
+        raise ValueError(
+            "prior requires regularizer='frobenius': got regularizer='trace'."
+        )
 
 
 def check_oracle(measure: str) -> None:

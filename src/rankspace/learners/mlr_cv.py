@@ -13,11 +13,12 @@ from ..relevance.relevance import Relevance
 from ..relevance.splits import Split, hold_out, split_queries
 from ..search.index import Index
 from .linear import LinearRanker
-from .mlr import MLR, MetricProblem
+from .mlr import MLR, MetricProblem, check_solver_params
 from .solvers.cutting_plane.admm import PlaneProblem
 from .solvers.cutting_plane.ranking_loss import RankingLoss
 from .solvers.cutting_plane.solver import cutting_plane
-from .solvers.scaling import scale_data
+from .solvers.points import scaled_points
+from .solvers.scaling import Scaling
 
 
 class MLRCV(LinearRanker):
@@ -101,17 +102,15 @@ class MLRCV(LinearRanker):
         self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
     ) -> LinearMetric:
         self.Cs_ = self._path()
-        self.model_ = self._model(self.Cs_[0])
-        self.model_._check_params()
+        check_solver_params(self)
         measure, _ = parse_measure(self.scoring or self.measure)
         self.scores_ = self._score_path(X, relevance, queries)
         sign = 1 if measure.larger_is_better else -1
         best = np.nanargmax(sign * self.scores_)
         self.C_ = float(self.Cs_[best])
-        self.model_ = self._model(self.C_)
-        metric = self.model_._fit_metric(X, relevance, queries)
+        self.model_ = self._model(self.C_).fit(X, relevance, queries=queries)
         self.n_iter_ = self.model_.n_iter_
-        return metric
+        return self.model_.metric_
 
     def _path(self) -> np.ndarray:
         Cs = np.asarray(self.Cs, dtype=float)
@@ -138,13 +137,14 @@ class MLRCV(LinearRanker):
         random = check_random_state(self.random_state)
         chosen = split_queries(relevance.n_queries, self.validation_fraction, random)
         split = hold_out(X, relevance, queries, *chosen)
-        data = scale_data(split.X, split.relevance, split.queries)
+        scaling = Scaling.of(split.X)
+        points = scaled_points(split.X, split.relevance, split.queries, scaling)
         usable = np.flatnonzero(split.relevance.trainable)
         loss = RankingLoss(
-            data.X, data.Q, split.relevance, self.measure, usable, self.max_memory
+            points, split.relevance, self.measure, usable, self.max_memory
         )
         problem = MetricProblem(
-            loss, data.scale, regularizer=self.regularizer, prior=self.prior
+            loss, scaling.scale, regularizer=self.regularizer, prior=self.prior
         )
         planes = PlaneProblem(problem.cone, problem.regularizer, self.Cs_[0])
         W = problem.start
@@ -154,7 +154,7 @@ class MLRCV(LinearRanker):
             W = cutting_plane(
                 problem.plane, planes, W, tol=self.tol, max_iter=self.max_iter
             ).W
-            metric = LinearMetric(problem.cone.components(W) / data.scale)
+            metric = LinearMetric(problem.cone.components(W) / scaling.scale)
             scores.append(self._score_split(split, metric))
         return np.array(scores)
 

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import warnings
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, check_scalar
 
+from .._engine.checks import check_components
 from .._engine.parallel.threads import single_threaded_blas
 from ..metrics.embedding import BilinearMetric, LinearMetric
 from ..relevance.relevance import Relevance
 from .base import BaseRanker
 from .linear import LinearRanker
 from .solvers.log_det import LogDetProjections
-from .solvers.points import Points
+from .solvers.points import Points, scaled_points
+from .solvers.scaling import Scaling
 from .solvers.warp.descent import Progress, distance, squared_norm, step_length
 from .solvers.warp.embeddings import draw_pairs
 from .solvers.warp.factors import DenseFactor
 from .solvers.warp.riemannian import DAMPING, relative_change, second_order
 from .solvers.warp.sampling import sampling_of
+
+DEFAULT_COMPONENTS = 30  # as FRML has it
 
 
 def draw_triplets(
@@ -36,17 +42,12 @@ def draw_triplets(
     return queries, pos, neg[:, 0]
 
 
-def unit_points(
+def unit_norm_points(
     X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
-) -> tuple[Any, ...]:
-    """Queries and items divided by the root mean squared norm of an item, and that norm."""
-    length = float(np.sqrt(np.mean(np.sum(X.astype(np.float64) ** 2, axis=1))))
-    if length == 0:
-        raise ValueError("X must have rows that are not zero: all are.")
-    items = X.astype(np.float64) / length
-    if queries is None:
-        return items[relevance.query_items], items, length
-    return queries / length, items, length
+) -> tuple[Points, float]:
+    """Items and queries divided by the root mean squared norm of an item, and that norm."""
+    scaling = Scaling.of_norms(X)._replace(dtype=np.float64)
+    return scaled_points(X, relevance, queries, scaling), scaling.scale
 
 
 class OASIS(BaseRanker):
@@ -106,12 +107,13 @@ class OASIS(BaseRanker):
 
         check_scalar(self.C, "C", Real, min_val=0, include_boundaries="neither")
         check_scalar(self.n_triplets, "n_triplets", Integral, min_val=1)
-        points, items, length = unit_points(X, relevance, queries)
+        points, length = unit_norm_points(X, relevance, queries)
         M = np.eye(X.shape[1])
         triplets = draw_triplets(relevance, self.n_triplets, self.random_state)
-        self.n_violators_ = int(oasis(points, items, *triplets, float(self.C), M))
-        query_map = (M.T / length**2).astype(X.dtype)
-        item_map = np.eye(X.shape[1], dtype=X.dtype)
+        C = float(self.C)
+        self.n_violators_ = int(oasis(points.queries, points.items, *triplets, C, M))
+        query_map = (M.T / length).astype(X.dtype)
+        item_map = (np.eye(X.shape[1]) / length).astype(X.dtype)
         parameters = {"method": "OASIS", "C": float(self.C)}
         return BilinearMetric(query_map, item_map, parameters=parameters)
 
@@ -124,8 +126,8 @@ class LORETA(BaseRanker):
 
     Parameters
     ----------
-    n_components : int, default=30
-        The rank, reduced to the number of features if larger.
+    n_components : int, optional
+        The rank. By default 30, or all features if there are fewer.
     n_triplets : int, default=100000
         Number of triplets to draw.
     batch_size : int, default=32
@@ -164,7 +166,7 @@ class LORETA(BaseRanker):
 
     def __init__(
         self,
-        n_components: int = 30,
+        n_components: int | None = None,
         *,
         n_triplets: int = 100_000,
         batch_size: int = 32,
@@ -180,16 +182,17 @@ class LORETA(BaseRanker):
     def _fit_metric(
         self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
     ) -> BilinearMetric:
-        for name in ("n_components", "n_triplets", "batch_size"):
+        check_components(self.n_components, X.shape[1])
+        for name in ("n_triplets", "batch_size"):
             check_scalar(getattr(self, name), name, Integral, min_val=1)
         check_scalar(self.step, "step", Real, min_val=0, include_boundaries="neither")
-        points, items, length = unit_points(X, relevance, queries)
-        m = min(self.n_components, X.shape[1])
+        points, length = unit_norm_points(X, relevance, queries)
+        m = self.n_components or min(DEFAULT_COMPONENTS, X.shape[1])
         random = check_random_state(self.random_state)
         F = random.normal(size=(X.shape[1], m)) / np.sqrt(m)
         triplets = draw_triplets(relevance, self.n_triplets, random)
         with single_threaded_blas():
-            F = self._descend(points, items, triplets, F)
+            F = self._descend(points.queries, points.items, triplets, F)
         components = (F.T / length).astype(X.dtype)
         return BilinearMetric(components, components, parameters={"method": "LORETA"})
 
@@ -285,7 +288,7 @@ class ITML(LinearRanker):
     >>> from sklearn.preprocessing import scale
     >>> from rankspace import ITML
     >>> X, y = load_wine(return_X_y=True)
-    >>> bool(ITML(random_state=0).fit(scale(X), y).score(scale(X), y) > 0.9)
+    >>> bool(ITML(0.1, random_state=0).fit(scale(X), y).score(scale(X), y) > 0.9)
     True
     """
 
@@ -313,12 +316,12 @@ class ITML(LinearRanker):
             )
         check_scalar(self.n_pairs, "n_pairs", Integral, min_val=2)
         check_scalar(self.max_iter, "max_iter", Integral, min_val=1)
-        centred = X.astype(np.float64) - X.mean(axis=0, dtype=np.float64)
-        points = centred[relevance.query_items]
-        if queries is not None:
-            points = queries - X.mean(axis=0, dtype=np.float64)
+        # The bounds follow the distances, so the scale does not change the matrix.
+        scaling = Scaling.of(X)._replace(dtype=np.float64)
+        points = scaled_points(X, relevance, queries, scaling)
         which, pos, neg = draw_triplets(relevance, self.n_pairs // 2, self.random_state)
-        V = np.concatenate((points[which] - centred[pos], points[which] - centred[neg]))
+        left = np.tile(points.query_rows[which], 2)
+        V = points.differences(left, np.concatenate((pos, neg)))
         W = self._project(V, np.arange(len(V)) < which.size)
         values, vectors = np.linalg.eigh(W)
         components = np.sqrt(np.maximum(values[::-1], 0))[:, None] * vectors[:, ::-1].T
@@ -339,5 +342,11 @@ class ITML(LinearRanker):
         for n_iter in range(1, self.max_iter + 1):
             self.n_iter_ = n_iter
             if projections.cycle() <= self.tol * np.abs(projections.duals).sum():
-                break
+                return projections.matrix
+        warnings.warn(
+            f"ITML stopped after {self.max_iter} passes over the pairs while its dual variables "
+            f"still changed by a fraction of more than tol={self.tol}. Raise max_iter or tol.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
         return projections.matrix

@@ -10,13 +10,14 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, check_scalar
 
-from .._engine.checks import check_choice
+from .._engine.checks import check_choice, check_components
 from ..metrics.embedding import LinearMetric
 from ..relevance.relevance import Relevance
 from ..relevance.splits import Split, cross_validation_splits
 from .base import logger
 from .linear import LinearRanker
-from .solvers.points import Scaling, scaled_points
+from .solvers.points import scaled_points
+from .solvers.scaling import Scaling
 from .solvers.smooth.components import (
     Loss,
     MapLoss,
@@ -70,8 +71,8 @@ class ComponentLearner(LinearRanker):
         self, X: Any, relevance: Relevance, queries: Any
     ) -> tuple[MapLoss, float]:
         """The loss of scaled data, and their scale."""
-        mean, distance = Scaling.of(X)
-        scaling = Scaling(mean, distance * self._unit)
+        scaling = Scaling.of(X, rounded=True)
+        scaling = scaling._replace(scale=scaling.scale * self._unit)
         points = scaled_points(X, relevance, queries, scaling)
         return MapLoss(points, relevance), scaling.scale
 
@@ -145,12 +146,7 @@ class ComponentLearner(LinearRanker):
         raise NotImplementedError
 
     def _check_shared(self, n_features: int) -> None:
-        check_scalar(self.n_components, "n_components", Integral, min_val=1)
-        if self.n_components > n_features:
-            raise ValueError(
-                f"n_components must be at most the number of features, {n_features}: got "
-                f"{self.n_components}."
-            )
+        check_components(self.n_components, n_features)
         check_choice(self.solver, "solver", SOLVERS)
         check_scalar(self.tol, "tol", Real, min_val=0)
         check_scalar(self.max_iter, "max_iter", Integral, min_val=1)

@@ -42,7 +42,8 @@ class RobustMLR(MLR):
         Working memory of a round in MiB. A larger ``X`` that is mapped from a file is streamed.
     checkpoint : path, optional
         File to which rounds are saved. If it exists, `fit` on the same data with the same
-        parameters resumes from it.
+        parameters resumes from it, and gives the same metric as an uninterrupted run, also if the
+        run had finished. Only ``n_components`` may differ, and ``max_iter`` may be larger.
     random_state : int, RandomState or None, default=None
         Seed of the batches.
 

@@ -7,8 +7,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from .._engine.checks import check_choice
-from .._engine.similarity import SIMILARITIES, unit_rows
+from .._engine.checks import SIMILARITIES, check_choice
+from .._engine.similarity import unit_rows
+from .._engine.vectors import check_is_matrix, power_of_two
 from ..search.index import Index
 from .storage import StoredMetric, read_only_array
 
@@ -40,12 +41,12 @@ class EmbeddingMetric(StoredMetric):
         return self.item_map.shape[1]
 
     def embed_items(self, X: Any) -> np.ndarray:
-        """Map items to the vectors to store in an index."""
-        return self._map_rows(X, self.item_map, "X")
+        """Map items to the vectors to store in an index; one vector gives one vector."""
+        return self._map_vectors(X, self.item_map, "X")
 
     def embed_queries(self, Q: Any) -> np.ndarray:
-        """Map queries to the vectors to search an index for."""
-        mapped = self._map_rows(Q, self.query_map, "Q")
+        """Map queries to the vectors to search an index for; one vector gives one vector."""
+        mapped = self._map_vectors(Q, self.query_map, "Q")
         if self.symmetric:
             return mapped
         return mapped + self.query_offset.astype(mapped.dtype, copy=False)
@@ -57,7 +58,16 @@ class EmbeddingMetric(StoredMetric):
         items = self.embed_items(X)
         if self.inner_product:
             return -(queries @ items.T)
-        return cdist(queries, items).astype(np.result_type(queries, items), copy=False)
+        # A power of two rounds nothing, and keeps squares from underflow and overflow.
+        unit = max(power_of_two(queries), power_of_two(items))
+        distances = cdist(queries / unit, items / unit) * unit
+        return distances.astype(np.result_type(queries, items), copy=False)
+
+    def _map_vectors(self, X: Any, linear_map: np.ndarray, name: str) -> np.ndarray:
+        """Mapped rows, or one mapped vector."""
+        if np.ndim(X) == 1:
+            return self._map_rows(np.asarray(X)[None], linear_map, name)[0]
+        return self._map_rows(X, linear_map, name)
 
     def _map_rows(self, X: Any, linear_map: np.ndarray, name: str) -> np.ndarray:
         """Rows under a map in their own precision, brought to unit length first for the cosine."""
@@ -220,7 +230,10 @@ class LinearMetric(EmbeddingMetric):
         if self.similarity == "cosine":
             U, V = unit_rows(U, "U"), unit_rows(V, "V")
         # Differences are mapped, not points, which may lie far from the origin.
-        return np.linalg.norm((U - V) @ self.components.T, axis=1)
+        mapped = (U - V) @ self.components.T.astype(U.dtype, copy=False)
+        # A power of two rounds nothing, and keeps squares from underflow and overflow.
+        unit = power_of_two(mapped)
+        return np.linalg.norm(mapped / unit, axis=1) * mapped.dtype.type(unit)
 
 
 class _SeparateMaps(EmbeddingMetric):
@@ -356,6 +369,7 @@ def _checked_rows(X: Any, n_features: int, name: str) -> Any:
 
     if getattr(X, "dtype", None) == np.float16:
         X = X.astype(np.float32)
+    check_is_matrix(X, name)
     X = check_array(X, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32))
     if X.shape[1] != n_features:
         raise ValueError(f"{name} must have {n_features} features: got {X.shape[1]}.")

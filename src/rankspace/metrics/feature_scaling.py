@@ -1,4 +1,8 @@
-"""Feature scaling: standardisation, l2 norms and rank-Gauss normal scores, kept for new rows."""
+"""Feature scaling, feature by feature: standardisation, l2 norms and rank-Gauss normal scores.
+
+It is part of a local metric, which stores it and applies it to new rows. Learners that divide all
+their training data by one number undo that in the metric: see ``learners.solvers.scaling``.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +15,17 @@ from .._engine.checks import check_choice
 SCALINGS = ("l2", "standard", "rank-gauss", "joined")
 CURVED = ("rank-gauss", "joined")
 MAX_KNOTS = 256  # of a curve; a power of two, as its kernel searches by bisection
+# The largest value is divided by a power of two if it is beyond this, or below one over it.
+FAR = 2.0**100
 CLIP = 4.0  # standard deviations; outliers beyond carry no more information
 
 
 class FeatureScaling(NamedTuple):
     """Feature scaling learned from training rows: a shift and a scale, a monotone curve, or both.
 
-    ``kind`` is "none" (only centred, which changes no distance), "l2" (divided by the 2-norm over
-    the rows), "standard", "rank-gauss" (ranks turned into normal scores), or "joined" (normal
-    scores, then clipped standard scores). Missing values are imputed by ``fill``.
+    ``kind`` is "none" (only centred, unless in a very small or large unit), "l2" (divided by the
+    2-norm over the rows), "standard", "rank-gauss" (ranks turned into normal scores), or "joined"
+    (normal scores, then clipped standard scores). Missing values are imputed by ``fill``.
     """
 
     kind: str
@@ -34,13 +40,7 @@ class FeatureScaling(NamedTuple):
         """Learn the scaling from rows."""
         rows = _without_empty_columns(X)
         mean: Any = np.nanmean(rows, axis=0, dtype=np.float64)
-        scale = np.ones_like(mean)
-        if kind == "l2":
-            squares = np.square(rows, dtype=np.float64)
-            scale = np.sqrt(np.nansum(squares, axis=0))
-        elif kind in ("standard", "joined"):
-            scale = np.nanstd(rows, axis=0, dtype=np.float64)
-        scale = np.where(scale > 0, scale, 1.0)
+        scale = _scale(rows, kind)
         if kind not in CURVED:
             no_curve = np.zeros((X.shape[1], 0))
             return cls(kind, mean, mean, scale, no_curve, no_curve)
@@ -86,17 +86,24 @@ class FeatureScaling(NamedTuple):
         return scaled
 
 
-class ScaledRows:
-    """Rows that are scaled lazily, on access, so that not all of them are held in memory."""
+def _scale(rows: np.ndarray, kind: str) -> np.ndarray:
+    """The scale of each feature; a constant one keeps its unit.
 
-    def __init__(self, X: np.ndarray, scaling: FeatureScaling) -> None:
-        self.X = X
-        self.scaling = scaling
-        self.shape = (len(X), scaling.n_scaled)
-        self.dtype = X.dtype
-
-    def __getitem__(self, rows: Any) -> np.ndarray:
-        return self.scaling.apply(self.X[rows])
+    It is computed in powers of two, which round nothing, as squares of small or large values leave
+    the range of floats. For the same reason "none" and "rank-gauss" divide by one such power if
+    the largest value is very small or large.
+    """
+    largest = np.nanmax(np.abs(rows), axis=0).astype(np.float64)
+    units = 2.0 ** (np.frexp(largest)[1] - 1)
+    in_units = rows / units
+    if kind == "l2":
+        scale = np.sqrt(np.nansum(np.square(in_units), axis=0)) * units
+    elif kind in ("standard", "joined"):
+        scale = np.nanstd(in_units, axis=0) * units
+    else:
+        unit = units[largest.argmax()]
+        scale = np.full(units.shape, 1.0 if 1 / FAR < unit < FAR else unit)
+    return np.where(scale > 0, scale, 1.0)
 
 
 def _without_empty_columns(X: np.ndarray) -> np.ndarray:

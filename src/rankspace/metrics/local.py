@@ -9,6 +9,7 @@ import numpy as np
 
 from .._engine.checks import check_choice
 from .._engine.parallel.threads import single_threaded_blas, thread_map
+from .._engine.vectors import check_is_matrix, check_squares
 from ..search.ranking import Ranking
 from .embedding import EmbeddingMetric
 from .feature_scaling import FeatureScaling
@@ -419,7 +420,9 @@ class LocalMetric(StoredMetric):
             raise ValueError(
                 "this metric measures from anchors, not from queries: use scores."
             )
-        return self._embed(self.scaling.apply(self._check_rows(X, "X")))
+        mapped = self._embed(self.scaling.apply(self._check_rows(X, "X")))
+        check_squares(mapped, "items under a local metric")
+        return mapped
 
     def _embed_queries(self, Q: Any) -> tuple[np.ndarray, np.ndarray]:
         Z = self.scaling.apply(self._check_rows(Q, "Q"))
@@ -435,6 +438,7 @@ class LocalMetric(StoredMetric):
     def _check_rows(self, X: Any, name: str) -> np.ndarray:
         from sklearn.utils import check_array
 
+        check_is_matrix(X, name)
         X = check_array(
             X,
             dtype=(np.float64, np.float32),

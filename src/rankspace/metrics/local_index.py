@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from .._engine.parallel.threads import thread_map
+from ..search.index import candidate_lists
 from ..search.ranking import Ranking
 
 BLOCK = 2**21  # numbers in a block of work
@@ -68,18 +69,11 @@ class LocalIndex:
     ) -> Ranking:
         """Rerank candidate items of each query, its own item left out."""
         points, weights = self.metric._embed_queries(Q)
-        if isinstance(candidates, Ranking):
-            candidates = [items for items, _ in candidates]
-        if len(candidates) != len(points):
-            raise ValueError(
-                f"candidates must have a list for each of {len(points)} queries: "
-                f"got {len(candidates)}."
-            )
+        lists = candidate_lists(candidates, len(points), len(self.items))
         excluded = _excluded(query_items, len(points))
         pairs = []
-        for q, listed in enumerate(candidates):
-            items = np.asarray(listed)
-            items = items[items != excluded[q]].astype(np.int64)
+        for q, listed in enumerate(lists):
+            items = listed[listed != excluded[q]]
             distances = self._to_items(points[q], weights[q], self.items[items])
             order = np.lexsort((items, distances))
             pairs.append((items[order], distances[order]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import math
 import os
 from collections.abc import Mapping
@@ -25,6 +26,7 @@ ITEM_COLUMNS = (
     "doc",
 )
 GRADE_COLUMNS = ("score", "grade", "relevance", "rel", "label")
+COLUMNS = (QUERY_COLUMNS, ITEM_COLUMNS, GRADE_COLUMNS)
 
 
 def judgments_of(qrels: Any) -> list[Judgment]:
@@ -42,28 +44,98 @@ def judgments_of(qrels: Any) -> list[Judgment]:
 
 
 def read_qrels(path: PathLike) -> list[Judgment]:
-    """Read a qrels file in the format of TREC or BEIR, plain or gzipped."""
-    judgments = []
+    """Read a qrels file in the format of TREC or BEIR, or a CSV with a header; plain or gzipped."""
+    judgments: list[Judgment] = []
+    separator = None
+    places = None
     for number, line in read_lines(path):
-        separator = "\t" if "\t" in line else None
-        fields = line.split(separator)
-        if len(fields) not in (3, 4):
-            raise malformed(
-                path, number, f"must have 3 or 4 columns: got {len(fields)}"
-            )
-        try:
-            grade = float(fields[-1])
-        except ValueError:
-            if number == 1 and fields[0] in QUERY_COLUMNS:
+        if not judgments and places is None:
+            separator = _separator(line)
+            places = _header_places(path, number, _fields(line, separator))
+            if places is not None:
                 continue
-            what = f"must end in a grade: got {fields[-1]!r}"
-            raise malformed(path, number, what) from None
-        if not math.isfinite(grade):
-            raise malformed(
-                path, number, f"must have a finite grade: got {fields[-1]!r}"
-            )
-        judgments.append((fields[0], fields[-2], grade))
+        fields = _fields(line, separator)
+        if places is None:
+            judgment = _by_position(path, number, line, fields)
+        else:
+            judgment = _by_header(path, number, fields, places)
+        judgments.append(judgment)
     return judgments
+
+
+def _fields(line: str, separator: str | None) -> list[str]:
+    if separator != ",":
+        return line.split(separator)
+    (fields,) = csv.reader([line], skipinitialspace=True)
+    return fields
+
+
+def _separator(line: str) -> str | None:
+    """What separates the columns, by the first line: tabs, the commas of a header, or spaces."""
+    if "\t" in line:
+        return "\t"
+    if _is_header(_fields(line, ",")):
+        return ","
+    return None
+
+
+def _is_header(fields: list[str]) -> bool:
+    """Whether the first line names columns: it has no grade."""
+    named = any(field.lower() in QUERY_COLUMNS for field in fields)
+    return named and _grade(fields[-1]) is None
+
+
+def _header_places(
+    path: PathLike, number: int, fields: list[str]
+) -> tuple[int, ...] | None:
+    """Positions of query, item and grade, and the number of columns; None without a header."""
+    if not _is_header(fields):
+        return None
+    names = [field.lower() for field in fields]
+    try:
+        found = [_column(names, accepted) for accepted in COLUMNS]
+    except ValueError as error:
+        raise malformed(path, number, f"is a header, and {error}"[:-1]) from None
+    return (*map(names.index, found), len(names))
+
+
+def _by_header(
+    path: PathLike, number: int, fields: list[str], places: tuple[int, ...]
+) -> Judgment:
+    query, item, grade, n_columns = places
+    if len(fields) != n_columns:
+        problem = f"must have {n_columns} columns, as the header: got {len(fields)}"
+        raise malformed(path, number, problem)
+    value = _finite_grade(path, number, fields[grade])
+    return fields[query].strip(), fields[item].strip(), value
+
+
+def _by_position(path: PathLike, number: int, line: str, fields: list[str]) -> Judgment:
+    if len(fields) not in (3, 4):
+        problem = f"must have 3 or 4 columns: got {len(fields)}"
+        if "," in line:
+            problem += (
+                "; a table separated by commas must start with a header, such as "
+                "query-id,corpus-id,score"
+            )
+        raise malformed(path, number, problem)
+    return fields[0], fields[-2], _finite_grade(path, number, fields[-1])
+
+
+def _finite_grade(path: PathLike, number: int, text: str) -> float:
+    grade = _grade(text)
+    if grade is None:
+        raise malformed(path, number, f"must end in a grade: got {text!r}")
+    if not math.isfinite(grade):
+        raise malformed(path, number, f"must have a finite grade: got {text!r}")
+    return grade
+
+
+def _grade(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 def _mapping_judgments(qrels: Mapping[Any, Any]) -> list[Judgment]:
@@ -79,8 +151,7 @@ def _frame_judgments(frame: Any) -> list[Judgment]:
     # In a pyarrow table, columns are the data, and column_names their names.
     names = list(getattr(frame, "column_names", frame.columns))
     columns = [
-        np.asarray(frame[_column(names, accepted)]).tolist()
-        for accepted in (QUERY_COLUMNS, ITEM_COLUMNS, GRADE_COLUMNS)
+        np.asarray(frame[_column(names, accepted)]).tolist() for accepted in COLUMNS
     ]
     for number, row in enumerate(zip(*columns, strict=True)):
         if any(value is None or value != value for value in row):
@@ -95,6 +166,6 @@ def _column(names: list[str], accepted: tuple[str, ...]) -> str:
         if name in names:
             return name
     raise ValueError(
-        f"a dataframe of qrels must have a column named one of {', '.join(accepted)}: got "
+        f"qrels must have a column named one of {', '.join(accepted)}: got "
         f"{', '.join(map(str, names))}."
     )

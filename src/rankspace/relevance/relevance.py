@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, Literal, Self
+from numbers import Integral
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 
-from .qrels import judgments_of
+from .joins import check_numbering, join_error, stray_ids
+from .qrels import Judgment, judgments_of
 from .rows import (
     Names,
     Rows,
     check_ids,
+    check_one_list,
+    check_query_items,
     check_query_rows,
+    check_rows,
     check_weights,
     gather_rows,
     indptr_of,
@@ -26,8 +32,11 @@ from .rows import (
     triples_from_lists,
 )
 
+logger = logging.getLogger("rankspace")
+
 Unjudged = Literal["irrelevant", "ignore"]
 Background = Literal["irrelevant", "unjudged", "absent"]
+BACKGROUNDS = get_args(Background)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,14 +107,25 @@ class Relevance:
                 f"min_relevant_grade must be a grade above 0: got {self.min_relevant_grade!r}. "
                 "Grade 0 means judged irrelevant."
             )
+        if self.background not in BACKGROUNDS:
+            raise ValueError(
+                f"background must be one of {', '.join(BACKGROUNDS)}: got {self.background!r}."
+            )
+        if not isinstance(self.n_items, Integral) or self.n_items < 0:
+            raise ValueError(
+                f"n_items must be the number of rows of X: got {self.n_items!r}."
+            )
+        rows = check_rows(self.rows, self.indptr, self.items, self.grades, self.n_items)
+        n_queries = rows.rows.size
+        if self.background == "absent":
+            check_one_list(rows.items)
         checked = {
-            "weights": check_weights(self.weights, self.n_queries),
-            "query_ids": check_ids(self.query_ids, self.n_queries, "query_ids"),
+            **rows._asdict(),
+            "query_items": check_query_items(self.query_items, n_queries, self.n_items),
+            "weights": check_weights(self.weights, n_queries),
+            "query_ids": check_ids(self.query_ids, n_queries, "query_ids"),
             "item_ids": check_ids(self.item_ids, self.n_items, "item_ids"),
-            "grades": np.array(self.grades, dtype=np.float64),
         }
-        for name in ("rows", "indptr", "items", "query_items"):
-            checked[name] = np.array(getattr(self, name), dtype=np.int64)
         self._set(checked)
 
     def _set(self, values: Mapping[str, Any]) -> None:
@@ -146,6 +166,7 @@ class Relevance:
         y: Any,
         *,
         query_labels: Any = None,
+        unlabelled: Any = None,
         unjudged: Unjudged = "irrelevant",
         min_relevant_grade: float = 1.0,
         weights: Any = None,
@@ -159,9 +180,14 @@ class Relevance:
         y : array-like of shape (n_items,)
             Class of each item.
         query_labels : array-like of shape (n_queries,), optional
-            Classes of separate queries. By default every row of ``X`` is a query.
+            Classes of separate queries. By default every row of ``X`` with a label is a query.
+        unlabelled : label, optional
+            What ``y`` holds in rows without a label, such as -1; NaN stands for any missing value.
+            These rows are no queries, and as items they are unjudged. Each class then costs a row
+            of all labelled items. By default every row has a label, and -1 is only allowed as one
+            of the two classes -1 and 1.
         unjudged : {"irrelevant", "ignore"}, default="irrelevant"
-            Stored; labels judge every pair, so nothing is unjudged here.
+            Whether rows without a label count as irrelevant or leave the list.
         min_relevant_grade, weights, query_ids, item_ids
             See `Relevance`.
 
@@ -174,14 +200,16 @@ class Relevance:
         >>> from rankspace import Relevance
         >>> Relevance.from_labels([0, 0, 1], query_labels=[1]).relevant(0)
         array([2])
+        >>> Relevance.from_labels([0, 0, 1, 1, -1], unlabelled=-1).n_queries
+        4
         """
-        rows = rows_from_labels(y, query_labels)
-        n_items = rows.items.size
+        rows, labelled = rows_from_labels(y, query_labels, unlabelled)
         query_rows = None
         if query_labels is None:
-            query_rows = np.arange(n_items)
+            query_rows = np.flatnonzero(labelled)
+        background: Background = "irrelevant" if labelled.all() else "unjudged"
         options = (unjudged, min_relevant_grade, weights, query_ids, item_ids)
-        return cls._build(n_items, rows, query_rows, "irrelevant", *options)
+        return cls._build(labelled.size, rows, query_rows, background, *options)
 
     @classmethod
     def from_lists(
@@ -263,14 +291,17 @@ class Relevance:
         Parameters
         ----------
         qrels : path, mapping or dataframe
-            A TREC file (query, iteration, item, grade), a BEIR file (tab-separated with a header),
-            either also gzipped; ``{query: {item: grade}}`` or ``{query: [items]}``; or a dataframe
-            of any library whose columns name query, item and grade.
+            A TREC file (query, iteration, item, grade), or a table separated by tabs or commas
+            with a header that names query, item and grade, as BEIR has it, either also gzipped;
+            ``{query: {item: grade}}`` or ``{query: [items]}``; or a dataframe of any library whose
+            columns name query, item and grade.
         query_ids, item_ids : iterable of str, optional
             Names of the queries, and of the rows of ``X``, in their order. By default those that
             the judgments name, in order of appearance.
         unknown : {"error", "drop"}, default="error"
-            What to do with judgments of queries or items that are not among the given ids.
+            What to do with judgments of queries or items that are not among the given ids. The
+            error says how many match, and the likely cause; "drop" leaves such judgments out, and
+            logs how many.
         query_rows : array-like of shape (n_queries,), optional
             The row of ``X`` that each query is, if queries are rows.
         unjudged : {"irrelevant", "ignore"}, default="irrelevant"
@@ -297,15 +328,10 @@ class Relevance:
             query_ids = qrels.keys()
         queries = Names(query_ids, (query for query, _, _ in judgments), "query")
         items = Names(item_ids, (item for _, item, _ in judgments), "item")
-        if unknown == "drop":
-            judgments = [
-                judgment
-                for judgment in judgments
-                if judgment[0] in queries.index and judgment[1] in items.index
-            ]
+        judgments = _known_judgments(judgments, queries, items, unknown)
         rows = rows_from_triples(
-            np.array([queries.find(q) for q, _, _ in judgments], dtype=np.int64),
-            np.array([items.find(i) for _, i, _ in judgments], dtype=np.int64),
+            np.array([queries.index[q] for q, _, _ in judgments], dtype=np.int64),
+            np.array([items.index[i] for _, i, _ in judgments], dtype=np.int64),
             np.array([grade for _, _, grade in judgments], dtype=float),
             queries.array.size,
             items.array.size,
@@ -589,6 +615,34 @@ class Relevance:
             f"Relevance({self.n_queries} queries, {self.n_items} items, "
             f"{self.items.size} judgments, unjudged={self.unjudged!r})"
         )
+
+
+def _known_judgments(
+    judgments: list[Judgment], queries: Names, items: Names, unknown: str
+) -> list[Judgment]:
+    """The judgments of known queries and items; the others are an error unless dropped."""
+    known = [
+        judgment
+        for judgment in judgments
+        if judgment[0] in queries.index and judgment[1] in items.index
+    ]
+    n_dropped = len(judgments) - len(known)
+    if not n_dropped:
+        return judgments
+    stray = {names.kind: stray_ids(*names.sides) for names in (queries, items)}
+    for names in (queries, items):
+        check_numbering(names.kind, *names.sides)
+        if stray[names.kind] and (unknown == "error" or not known):
+            raise join_error(names.kind, *names.sides)
+    logger.warning(
+        "%d of %d judgments are left out: %d of the queries and %d of the items that they name "
+        "are not in the data.",
+        n_dropped,
+        len(judgments),
+        len(stray["query"]),
+        len(stray["item"]),
+    )
+    return known
 
 
 def query_weights(sample_weight: Any, relevance: Relevance) -> np.ndarray:

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .joins import Side
+
 
 class Rows(NamedTuple):
     """The row each query points at, and the judged items and grades of each row."""
@@ -30,24 +32,74 @@ def gather_rows(
     return indptr, np.repeat(starts - indptr[:-1], lengths) + np.arange(indptr[-1])
 
 
-def rows_from_labels(y: Any, query_labels: Any = None) -> Rows:
-    """Judgments from class labels: one row per class, shared by the queries of the class."""
-    labels = check_labels(y, "y")
-    order = np.argsort(labels, kind="stable")
-    in_order = labels[order]
-    starts = np.flatnonzero(np.concatenate(([True], in_order[1:] != in_order[:-1])))
-    indptr = np.append(starts, labels.size)
-    rows = np.empty_like(order)
-    rows[order] = np.repeat(np.arange(starts.size), np.diff(indptr))
+def rows_from_labels(
+    y: Any, query_labels: Any = None, unlabelled: Any = None
+) -> tuple[Rows, np.ndarray]:
+    """Judgments from class labels, and the mask of the rows of ``X`` that have a label.
+
+    There is one row of judgments per class, shared by the queries of the class.
+    """
+    labels, labelled = labels_and_mask(y, "y", unlabelled)
+    classes, codes = np.unique(labels, return_inverse=True)
+    items = np.flatnonzero(labelled)
+    rows = codes
+    indptr, judged, grades = _rows_of_classes(codes, items, bool(labelled.all()))
     if query_labels is not None:
-        wanted = check_labels(query_labels, "query_labels")
-        classes = in_order[starts]
+        wanted, known = labels_and_mask(query_labels, "query_labels", unlabelled)
         check_same_kind(classes, wanted, "y and query_labels")
-        rows = np.minimum(np.searchsorted(classes, wanted), classes.size - 1)
+        found = np.minimum(np.searchsorted(classes, wanted), classes.size - 1)
         # A class that no item has gets an empty row of its own.
-        rows = np.where(classes[rows] == wanted, rows, classes.size)
+        rows = np.full(known.size, classes.size)
+        rows[known] = np.where(classes[found] == wanted, found, classes.size)
         indptr = np.append(indptr, indptr[-1])
-    return Rows(rows, indptr, order, np.ones(labels.size))
+    return Rows(rows, indptr, judged, grades), labelled
+
+
+def _rows_of_classes(
+    codes: np.ndarray, items: np.ndarray, all_labelled: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Offsets, items and grades of the row of each class."""
+    n_classes = codes.max() + 1
+    if all_labelled:
+        # All others are irrelevant, which needs no entries.
+        order = np.argsort(codes, kind="stable")
+        return indptr_of(np.bincount(codes)), items[order], np.ones(items.size)
+    grades = (codes == np.arange(n_classes)[:, None]).astype(float)
+    indptr = np.arange(n_classes + 1) * items.size
+    return indptr, np.tile(items, n_classes), grades.ravel()
+
+
+def labels_and_mask(
+    y: Any, name: str, unlabelled: Any = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The labels of rows that have one, checked, and the mask of these rows.
+
+    ``unlabelled`` marks rows without a label; NaN stands for any missing value.
+    """
+    labels = _one_column(y, name)
+    labelled = np.ones(labels.size, dtype=bool)
+    if unlabelled is not None:
+        labelled = ~_is_marked(labels, unlabelled, name)
+    if not labelled.any():
+        raise ValueError(
+            f"{name} must have a row with a label: got {labels.size} rows, all of them "
+            f"unlabelled={unlabelled!r}."
+        )
+    rows = np.flatnonzero(labelled)
+    return check_labels(labels[rows], name, rows), labelled
+
+
+def _is_marked(labels: np.ndarray, unlabelled: Any, name: str) -> np.ndarray:
+    """Mask of the rows whose label is ``unlabelled``."""
+    missing = _missing(labels)
+    marker = np.asarray([unlabelled])
+    if _missing(marker)[0]:
+        return missing
+    if labels.dtype != object:
+        check_same_kind(labels, marker, f"{name} and unlabelled")
+    marked = np.zeros(labels.size, dtype=bool)
+    marked[~missing] = labels[~missing] == unlabelled
+    return marked
 
 
 def check_same_kind(a: np.ndarray, b: np.ndarray, names: str) -> None:
@@ -58,26 +110,105 @@ def check_same_kind(a: np.ndarray, b: np.ndarray, names: str) -> None:
         )
 
 
-def check_labels(y: Any, name: str) -> np.ndarray:
-    """Labels as a 1-d array without missing values."""
-    labels = np.asarray(y)
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels[:, 0]
-    if labels.ndim != 1 or labels.size == 0:
-        raise ValueError(
-            f"{name} must be a non-empty 1-d array of labels: got shape {labels.shape}."
-        )
+def check_labels(y: Any, name: str, rows: np.ndarray | None = None) -> np.ndarray:
+    """Class labels as a 1-d array: none missing, none continuous, and no ambiguous -1.
+
+    ``rows`` are the numbers that error messages call them by.
+    """
+    labels = _one_column(y, name)
     missing = _missing(labels)
     if missing.any():
         at = np.flatnonzero(missing)[0]
+        row = at if rows is None else rows[at]
         raise ValueError(
-            f"{name} must not hold missing labels: got {labels[at]} at row {at}. Leave such rows "
-            "out, or name the judged ones with Relevance.from_lists."
+            f"{name} must not hold missing labels: got {labels[at]} at row {row}. Leave such rows "
+            "out, or pass Relevance.from_labels(y, unlabelled=numpy.nan)."
         )
     if labels.dtype == object:
         # Objects that are all numbers become numbers, anything else becomes text.
-        return np.array(labels.tolist())
+        labels = np.array(labels.tolist())
+    _check_discrete(labels, name)
+    _check_minus_one(labels, name)
     return labels
+
+
+def check_one_label(y: Any, name: str) -> None:
+    """Raise if ``y`` has several columns."""
+    shape = np.asarray(y).shape
+    if len(shape) > 1 and shape[1:] != (1,):
+        raise ValueError(
+            f"{name} must have one label for each row: got shape {shape}. Of one-hot columns pass "
+            f"{name}.argmax(axis=1); if rows have several labels, pass Relevance.from_lists."
+        )
+
+
+def _one_column(y: Any, name: str) -> np.ndarray:
+    """Labels as a non-empty 1-d array."""
+    check_no_table(y, name)
+    check_one_label(y, name)
+    labels = np.asarray(y)
+    if labels.ndim == 0 or labels.size == 0:
+        raise ValueError(
+            f"{name} must be a non-empty 1-d array of labels: got shape {labels.shape}."
+        )
+    return labels.reshape(len(labels))
+
+
+def _check_discrete(labels: np.ndarray, name: str) -> None:
+    """Raise if labels are measurements, such as the target of a regression."""
+    if labels.dtype.kind == "c":
+        raise ValueError(f"{name} must hold class labels: got complex numbers.")
+    if labels.dtype.kind != "f":
+        return
+    continuous = (labels != np.round(labels)) | np.isinf(labels)
+    if continuous.any():
+        raise ValueError(
+            f"{name} must hold class labels, not continuous values: got {labels[continuous][0]}. "
+            "Pass class labels or a Relevance, or bin the values, for example by numpy.digitize; "
+            "grades of candidate lists need qid."
+        )
+
+
+def _check_minus_one(labels: np.ndarray, name: str) -> None:
+    """Raise if -1 may be a class or mean that there is no label: it is a class beside 1 alone."""
+    if labels.dtype.kind not in "ifUS":
+        return
+    minus_one: Any = -1
+    one: tuple[Any, ...] = (1,)
+    if labels.dtype.kind in "US":
+        labels = labels.astype(str)
+        minus_one = "-1"
+        one = ("1", "+1")
+    marked = labels == minus_one
+    if not marked.any():
+        return
+    others = np.unique(labels[~marked])
+    if not np.isin(others, one).all():
+        raise ValueError(
+            f"{name} must not leave open whether -1 is a class or marks rows without a label: got "
+            f"-1 beside {_some(others)}. Pass Relevance.from_labels(y, unlabelled="
+            f"{minus_one!r}) if these rows have no label, and give the class another name if it "
+            "is one."
+        )
+
+
+def _some(values: np.ndarray, n: int = 3) -> str:
+    """The first values of an array, for an error message."""
+    shown = ", ".join(str(value) for value in values[:n])
+    if values.size > n:
+        shown += ", ..."
+    return shown
+
+
+def check_no_table(y: Any, name: str) -> None:
+    """Raise if labels are a table of judgments, such as a dataframe or a mapping."""
+    columns = getattr(y, "columns", None)
+    if isinstance(y, Mapping) or (columns is not None and len(columns) > 1):
+        raise ValueError(
+            f"{name} must be one label for each row, or a Relevance: got a {type(y).__name__}. If "
+            "it holds judgments of items for queries, pass Relevance.from_qrels of it, with "
+            "query_ids and item_ids in the order of the rows."
+        )
 
 
 def _missing(labels: np.ndarray) -> np.ndarray:
@@ -87,7 +218,7 @@ def _missing(labels: np.ndarray) -> np.ndarray:
     if labels.dtype.kind in "mM":
         return np.isnat(labels)
     if labels.dtype != object:
-        return np.zeros(1, dtype=bool)
+        return np.zeros(labels.size, dtype=bool)
 
     def missing(label: Any) -> bool:
         try:
@@ -198,22 +329,21 @@ class Names:
     """Numbers for query ids or item ids: those given, else those the judgments mention."""
 
     def __init__(
-        self, given: Iterable[Hashable] | None, seen: Iterable[Hashable], kind: str
+        self, given: Iterable[Hashable] | None, seen: Iterable[str], kind: str
     ) -> None:
-        ids = dict.fromkeys(seen) if given is None else given
-        names = [str(name) for name in ids]
+        self.kind = kind
+        self.judged = list(dict.fromkeys(seen))
+        names = self.judged
+        if given is not None:
+            names = [str(name) for name in given]
+            check_ids(names, len(names), f"{kind}_ids")
         self.index = {name: i for i, name in enumerate(names)}
         self.array = np.array(names, dtype=str)
-        self.kind = kind
 
-    def find(self, name: str) -> int:
-        """The number of a name."""
-        if name not in self.index:
-            raise ValueError(
-                f"qrels must name known {self.kind} ids: got {name!r}, which is not among the "
-                f"{len(self.index)} given. Pass unknown='drop' to leave such judgments out."
-            )
-        return self.index[name]
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        """The ids that are judged, and those that have a number."""
+        return Side("the judgments", self.judged), Side("the data", self.index)
 
 
 def row_numbers(rows: Any, n: int) -> np.ndarray:
@@ -223,8 +353,8 @@ def row_numbers(rows: Any, n: int) -> np.ndarray:
     rows = np.asarray(rows)
     if rows.ndim != 1:
         raise TypeError(
-            f"rows must be a slice, a mask or a 1-d array of indices: got {rows!r}. Stratified "
-            "splitters need single labels: pass them the labels instead of a Relevance."
+            f"rows must be a slice, a mask or a 1-d array of indices: got shape {rows.shape}. "
+            "Stratified splitters need single labels: pass them the labels instead of a Relevance."
         )
     if rows.dtype == bool:
         if rows.size != n:
@@ -257,6 +387,97 @@ def check_ids(ids: Any, size: int, name: str) -> np.ndarray | None:
     return names
 
 
+def whole_numbers(values: Any, name: str) -> np.ndarray:
+    """A 1-d array of integers."""
+    numbers = np.asarray(values)
+    if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
+        raise ValueError(
+            f"{name} must be a 1-d array of whole numbers: got {numbers.dtype} of shape "
+            f"{numbers.shape}."
+        )
+    return numbers.astype(np.int64, copy=False)
+
+
+def check_range(numbers: np.ndarray, name: str, lowest: int, n: int) -> None:
+    """Raise unless numbers lie from ``lowest`` to ``n - 1``."""
+    if numbers.size and not lowest <= numbers.min() <= numbers.max() < n:
+        raise ValueError(
+            f"{name} must be numbers from {lowest} to {n - 1}: got {numbers.min()} to "
+            f"{numbers.max()}. Number rows from 0."
+        )
+
+
+def check_offsets(indptr: np.ndarray, n_entries: int) -> None:
+    """Raise unless offsets of compressed rows rise from 0 to the number of entries."""
+    ends = indptr[[0, -1]].tolist() if indptr.size else []
+    if ends != [0, n_entries] or (np.diff(indptr) < 0).any():
+        shown = str(indptr.tolist())
+        if indptr.size >= 10:
+            shown = f"{indptr.size} numbers, the last {indptr[-1]}"
+        raise ValueError(
+            f"indptr must rise from 0 to the number of items, {n_entries}: got {shown}."
+        )
+
+
+def falls_within_rows(values: np.ndarray, indptr: np.ndarray) -> np.ndarray:
+    """Mask of the entries whose successor in the same row is smaller."""
+    falls = values[1:] < values[:-1]
+    # A new row may start lower than the last one ended.
+    starts = indptr[(indptr > 0) & (indptr < values.size)]
+    falls[starts - 1] = False
+    return falls
+
+
+def check_rows(rows: Any, indptr: Any, items: Any, grades: Any, n_items: int) -> Rows:
+    """Compressed rows of judgments, copied and checked, so that kernels can trust them."""
+    checked = Rows(
+        whole_numbers(np.array(rows), "rows"),
+        whole_numbers(np.array(indptr), "indptr"),
+        whole_numbers(np.array(items), "items"),
+        np.array(grades, dtype=np.float64),
+    )
+    check_offsets(checked.indptr, checked.items.size)
+    check_range(checked.rows, "rows", 0, checked.indptr.size - 1)
+    check_range(checked.items, "items", 0, n_items)
+    # Equal neighbours fall too, once places are taken off.
+    places = np.arange(checked.items.size)
+    if falls_within_rows(checked.items - places, checked.indptr).any():
+        raise ValueError(
+            "items must ascend in each row, none twice: sort them, or build the relevance with "
+            "Relevance.from_lists."
+        )
+    if checked.grades.shape != checked.items.shape:
+        raise ValueError(
+            f"grades must have one entry for each of {checked.items.size} items: got shape "
+            f"{checked.grades.shape}."
+        )
+    if np.isinf(checked.grades).any():
+        raise ValueError("grades must be finite, or NaN for unjudged: got infinity.")
+    return checked
+
+
+def check_one_list(items: np.ndarray) -> None:
+    """Raise if a row of ``X`` is a candidate of two queries."""
+    counts = np.bincount(items)
+    if (counts > 1).any():
+        raise ValueError(
+            "items must be in one candidate list each, as every row of X is a candidate of one "
+            f"query: got item {np.argmax(counts > 1)} in {counts.max()}. Repeat its row of X."
+        )
+
+
+def check_query_items(query_items: Any, n_queries: int, n_items: int) -> np.ndarray:
+    """The row of ``X`` that each query is, or -1; copied."""
+    numbers = whole_numbers(np.array(query_items), "query_items")
+    if numbers.size != n_queries:
+        raise ValueError(
+            f"query_items must have one entry for each of {n_queries} queries: got {numbers.size}. "
+            "Use -1 for queries that are not rows of X."
+        )
+    check_range(numbers, "query_items", -1, n_items)
+    return numbers
+
+
 def check_weights(weights: Any, n_queries: int) -> np.ndarray:
     """Query weights as an array, 1 each by default."""
     if weights is None:
@@ -267,8 +488,11 @@ def check_weights(weights: Any, n_queries: int) -> np.ndarray:
             f"weights must have one entry for each of {n_queries} queries: got shape "
             f"{weights.shape}."
         )
-    if not np.isfinite(weights).all() or (weights < 0).any():
-        raise ValueError("weights must be finite and not negative.")
+    bad = ~(np.isfinite(weights) & (weights >= 0))
+    if bad.any():
+        raise ValueError(
+            f"weights must be finite and not negative: got {weights[bad][0]}."
+        )
     return weights
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from .._engine.optional import require
 from .._engine.parallel import Step
 from .._engine.parallel.transport import mapped_file
-from .._engine.vectors import as_rows
+from .._engine.vectors import as_rows, check_squares, power_of_two
 from ..relevance.rows import indptr_of
 from .blocks import QueryBlock
 from .ranking import Ranking
@@ -27,7 +27,7 @@ def as_vectors(X: Any, name: str) -> np.ndarray:
     """A finite matrix of float32 (also for float16) or float64."""
     from sklearn.utils import check_array
 
-    X = as_rows(X)
+    X = as_rows(X, name)
     if getattr(X, "dtype", None) == np.float16:
         X = np.asarray(X, dtype=np.float32)
     return check_array(X, dtype=(np.float64, np.float32), order="C", input_name=name)
@@ -40,7 +40,9 @@ class ExactSearch(Step):
 
     Squared distances are ``|q|^2 + (|x|^2 - 2 q'x)``; the bracket orders the items, and only it is
     computed for all of them. Vectors far from the origin lose its digits, so it is computed from
-    the centre of the items.
+    the centre of the items. Vectors so short or so long that their squares leave the range of their
+    precision are divided by a power of two, which rounds nothing, and queries with them: see
+    `in_unit`.
     """
 
     def __init__(
@@ -52,11 +54,22 @@ class ExactSearch(Step):
         similarity: str | None = None,
         backend: str = "exact",
     ) -> None:
-        self.vectors = vectors
         self.similarity = similarity
         self.ids = ids
         self.inner_product = inner_product
+        self.unit = 1.0
+        self._measure(vectors)
+        if not inner_product and not has_safe_squares(self.longest, vectors.dtype):
+            self.unit = power_of_two(vectors)
+            self._measure(vectors / self.unit)
         if inner_product:
+            check_squares(vectors, "items ranked by inner products")
+        self._faiss: Any = self._build_faiss() if backend == "faiss" else None
+
+    def _measure(self, vectors: np.ndarray) -> None:
+        """Keep the vectors, their centre, and their squared distances from it."""
+        self.vectors = vectors
+        if self.inner_product:
             self.centre = np.zeros(vectors.shape[1])
         else:
             self.centre = centre_of(vectors)
@@ -69,10 +82,26 @@ class ExactSearch(Step):
         squares = np.empty(len(vectors), dtype=vectors.dtype)
         for rows in _slices(len(vectors)):
             block = self.centred_items[rows]
-            squares[rows] = np.einsum("ij,ij->i", block, block)
-        self.norms = np.zeros_like(squares) if inner_product else squares
+            with np.errstate(over="ignore"):
+                squares[rows] = np.einsum("ij,ij->i", block, block)
+        self.norms = np.zeros_like(squares) if self.inner_product else squares
         self.longest = float(np.sqrt(squares.max(initial=0)))
-        self._faiss: Any = self._build_faiss() if backend == "faiss" else None
+
+    def in_unit(self, queries: np.ndarray) -> np.ndarray:
+        """Queries in the unit of the vectors."""
+        if self.inner_product:
+            check_squares(queries, "queries ranked by inner products")
+            return queries
+        if self.unit != 1:
+            queries = queries / self.unit
+        with np.errstate(over="ignore"):
+            longest = np.sqrt(_squared_norms(queries).max(initial=0.0))
+        if not longest < np.sqrt(np.finfo(self.vectors.dtype).max) / 4:
+            raise ValueError(
+                f"queries must be of about the size of the items, {self.unit:.3g}: their distances "
+                f"overflow in {self.vectors.dtype}. Check that both are scaled alike."
+            )
+        return queries
 
     @property
     def n_items(self) -> int:
@@ -104,7 +133,7 @@ class ExactSearch(Step):
         """A `Ranking` of sorted lists; squared distances become distances."""
         distances = np.concatenate(keys)
         if not self.inner_product:
-            distances = np.sqrt(distances)
+            distances = np.sqrt(distances) * self.unit
         indptr = indptr_of([row.size for row in items])
         return Ranking(
             indptr,
@@ -286,21 +315,41 @@ def centre_of(vectors: np.ndarray) -> np.ndarray:
     The mean is rounded to a power of two of about the spread, so that integers stay integers and
     their ties stay ties.
     """
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, spread = _mean_and_spread(vectors, 1.0)
+    unit = 1.0
+    if not has_safe_squares(spread, np.float64):
+        unit = power_of_two(vectors)
+        mean, spread = _mean_and_spread(vectors, unit)
+    if np.linalg.norm(mean) <= 2 * spread:
+        return np.zeros(vectors.shape[1])
+    if spread == 0:
+        return mean * unit
+    grid = 2.0 ** np.floor(np.log2(spread / np.sqrt(vectors.shape[1])))
+    return np.round(mean / grid) * grid * unit
+
+
+def _mean_and_spread(vectors: np.ndarray, unit: float) -> tuple[np.ndarray, float]:
+    """The mean of vectors, and their root mean squared distance from it, in a unit."""
     total = np.zeros(vectors.shape[1])
     squares = 0.0
     for rows in _slices(len(vectors)):
         block = np.subtract(vectors[rows], vectors[0], dtype=np.float64)
+        if unit != 1:
+            block /= unit
         total += block.sum(axis=0)
         squares += np.einsum("ij,ij->", block, block)
     shift = total / len(vectors)
-    spread = float(np.sqrt(np.maximum(squares / len(vectors) - shift @ shift, 0.0)))
-    mean = vectors[0] + shift
-    if np.linalg.norm(mean) <= 2 * spread:
-        return np.zeros(vectors.shape[1])
-    if spread == 0:
-        return mean
-    grid = 2.0 ** np.floor(np.log2(spread / np.sqrt(vectors.shape[1])))
-    return np.round(mean / grid) * grid
+    square = squares / len(vectors) - shift @ shift
+    return vectors[0].astype(np.float64) / unit + shift, float(
+        np.sqrt(np.maximum(square, 0.0))
+    )
+
+
+def has_safe_squares(length: float, dtype: Any) -> bool:
+    """Whether vectors of a length have squares that neither overflow nor lose digits."""
+    limit = 2.0 ** (np.finfo(dtype).maxexp // 3)
+    return bool(1 / limit < length < limit)
 
 
 def _squared_norms(vectors: np.ndarray) -> np.ndarray:

@@ -8,9 +8,10 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from .._engine.checks import check_choice
+from .._engine.checks import SIMILARITIES, check_choice
 from .._engine.parallel.threads import n_threads
-from .._engine.similarity import SIMILARITIES, by_inner_product, unit_rows
+from .._engine.similarity import by_inner_product, unit_rows
+from .._engine.vectors import stored_names
 from ..relevance.rows import check_ids, take_or_none
 from .blocks import QueryBlock, RankingBlocks
 from .exact import CentredRows, ExactSearch, as_vectors, centre_of, over_fetched
@@ -43,16 +44,16 @@ class Index:
 
     Parameters
     ----------
-    X : array-like of shape (n_items, n_features)
-        Items. Floats keep their precision, float16 is converted to float32. Without a metric and
-        the cosine the array is not copied: do not change it afterwards.
+    X : path or array-like of shape (n_items, n_features)
+        Items, or a file of vectors. Floats keep their precision, float16 is converted to float32.
+        Without a metric and the cosine the array is not copied: do not change it afterwards.
     metric : LinearMetric, BilinearMetric or AsymmetricMetric, optional
         The metric; by default the similarity of unmapped vectors.
     similarity : {"cosine", "dot", "euclidean"}, optional
         What vectors are compared by; by default that of the metric, or "euclidean" without one.
         The cosine brings items and queries to unit length; a zero vector is an error.
     ids : array-like of str, optional
-        Names of the items, which come back in every `Ranking`.
+        Names of the items, which come back in every `Ranking`; by default those in the file.
     backend : {"exact", "faiss"}, default="exact"
         What finds the candidates: matrix products in blocks, or FAISS (extra ``index``).
     max_memory : int, default=256
@@ -96,6 +97,7 @@ class Index:
         self.similarity = _similarity_of(metric, similarity)
         self.backend = backend
         self.max_memory = max_memory
+        ids = stored_names(X) if ids is None else ids
         X = as_vectors(X, "X")
         self._centre = np.zeros(X.shape[1])
         if self._ignores_shift:
@@ -150,6 +152,7 @@ class Index:
         Index
             This index.
         """
+        ids = stored_names(X) if ids is None else ids
         block = self._embed_items(as_vectors(X, "X"))
         if (ids is None) != (self.ids is None):
             raise ValueError("ids must be given for all items or for none.")
@@ -267,7 +270,9 @@ class Index:
 
         search = self._built()
         queries, query_items = self._queries(Q, query_items)
-        owner, items = self._candidates(candidates, len(queries))
+        lists = candidate_lists(candidates, len(queries), self.n_items)
+        owner = np.repeat(np.arange(len(queries)), [row.size for row in lists])
+        items = np.concatenate(lists)
         if query_ids is None and isinstance(candidates, Ranking):
             query_ids = candidates.query_ids
         query_ids = check_ids(query_ids, len(queries), "query_ids")
@@ -280,36 +285,6 @@ class Index:
         return search.ranking(
             np.split(items[order], ends), np.split(keys[order], ends), query_ids
         )
-
-    def _candidates(
-        self, candidates: Any, n_queries: int
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Candidates as pairs of query and item, checked."""
-        if isinstance(candidates, Ranking):
-            lists = np.split(candidates.items, candidates.indptr[1:-1])
-        else:
-            # An empty list would become an array of floats.
-            lists = [
-                np.asarray(row) if len(row) else np.zeros(0, np.int64)
-                for row in candidates
-            ]
-        if len(lists) != n_queries:
-            raise ValueError(
-                f"candidates must have a list for each of {n_queries} queries: got {len(lists)}."
-            )
-        for row in lists:
-            if row.ndim != 1 or row.dtype.kind not in "iu":
-                raise ValueError(
-                    "candidates must be a list of item numbers for each query: got an array of "
-                    f"{row.dtype} of shape {row.shape}."
-                )
-        items = np.concatenate(lists)
-        if items.size and not 0 <= items.min() <= items.max() < self.n_items:
-            raise ValueError(
-                f"candidates must be item numbers from 0 to {self.n_items - 1}: got "
-                f"{items.min()} to {items.max()}."
-            )
-        return np.repeat(np.arange(n_queries), [row.size for row in lists]), items
 
     def _built(self) -> ExactSearch:
         """The search over all items, built when it is first needed."""
@@ -340,7 +315,7 @@ class Index:
             if query_items is None:
                 query_items = np.arange(self.n_items)
             return self._built().vectors[query_items], query_items
-        queries = self._embed_queries(as_vectors(Q, "Q"))
+        queries = self._built().in_unit(self._embed_queries(as_vectors(Q, "Q")))
         if query_items is None:
             query_items = np.full(len(queries), -1)
         if query_items.shape != (len(queries),):
@@ -369,6 +344,36 @@ class Index:
         if self._ignores_shift:
             Q = CentredRows(Q, self._centre)[:]
         return self.metric.embed_queries(Q)
+
+
+def candidate_lists(
+    candidates: Ranking | Sequence[Any], n_queries: int, n_items: int
+) -> list[np.ndarray]:
+    """The candidates of each query as arrays of item numbers, checked."""
+    if isinstance(candidates, Ranking):
+        lists = np.split(candidates.items, candidates.indptr[1:-1])
+    else:
+        # An empty list would become an array of floats.
+        lists = [
+            np.asarray(row) if len(row) else np.zeros(0, np.int64) for row in candidates
+        ]
+    if len(lists) != n_queries:
+        raise ValueError(
+            f"candidates must have a list for each of {n_queries} queries: got {len(lists)}."
+        )
+    for row in lists:
+        if row.ndim != 1 or row.dtype.kind not in "iu":
+            raise ValueError(
+                "candidates must be a list of item numbers for each query: got an array of "
+                f"{row.dtype} of shape {row.shape}."
+            )
+    items = np.concatenate(lists)
+    if items.size and not 0 <= items.min() <= items.max() < n_items:
+        raise ValueError(
+            f"candidates must be item numbers from 0 to {n_items - 1}: got {items.min()} to "
+            f"{items.max()}."
+        )
+    return lists
 
 
 def _similarity_of(metric: Embedding | None, similarity: str | None) -> str:

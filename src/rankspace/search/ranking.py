@@ -8,13 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from .._engine.checks import check_choice
-from .._engine.similarity import SIMILARITIES
+from .._engine.checks import SIMILARITIES, check_choice
 from ..relevance.rows import (
     check_ids,
+    check_offsets,
+    check_range,
+    falls_within_rows,
     gather_rows,
     indptr_of,
     number_by_appearance,
+    whole_numbers,
 )
 
 
@@ -59,36 +62,33 @@ class Ranking:
     similarity: str | None = None
 
     def __post_init__(self) -> None:
-        indptr, items, distances = self.indptr, self.items, self.distances
-        bounds = indptr[[0, -1]].tolist() if indptr.size else []
-        if bounds != [0, items.size] or (np.diff(indptr) < 0).any():
-            shown = indptr.tolist() if indptr.size < 10 else indptr
-            raise ValueError(
-                f"indptr must rise from 0 to the number of items, {items.size}: got {shown}."
-            )
-        query_ids = check_ids(self.query_ids, self.n_queries, "query_ids")
-        item_ids = check_ids(self.item_ids, self.n_items, "item_ids")
-        object.__setattr__(self, "query_ids", query_ids)
-        object.__setattr__(self, "item_ids", item_ids)
+        indptr = whole_numbers(self.indptr, "indptr")
+        items = whole_numbers(self.items, "items")
+        distances = np.asarray(self.distances, dtype=float)
+        check_offsets(indptr, items.size)
+        checked = {
+            "indptr": indptr,
+            "items": items,
+            "distances": distances,
+            "query_ids": check_ids(self.query_ids, indptr.size - 1, "query_ids"),
+            "item_ids": check_ids(self.item_ids, self.n_items, "item_ids"),
+        }
         if self.similarity is not None:
             check_choice(self.similarity, "similarity", SIMILARITIES)
-        if items.shape != distances.shape or items.ndim != 1:
+        if items.shape != distances.shape:
             raise ValueError(
                 f"items and distances must be 1-d and equally long: got shapes {items.shape} and "
                 f"{distances.shape}."
             )
-        if items.size and not 0 <= items.min() <= items.max() < self.n_items:
-            raise ValueError(f"items must lie from 0 to {self.n_items - 1}.")
+        check_range(items, "items", 0, self.n_items)
         if np.isnan(distances).any():
             raise ValueError("distances must not be NaN.")
-        falls = distances[1:] < distances[:-1]
-        # A new list may start nearer than the last one ended.
-        starts = indptr[(indptr > 0) & (indptr < items.size)]
-        falls[starts - 1] = False
-        if falls.any():
+        if falls_within_rows(distances, indptr).any():
             raise ValueError(
                 "distances must not decrease within a list: sort them first."
             )
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
 
     @classmethod
     def from_distances(

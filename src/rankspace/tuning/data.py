@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._engine.checks import check_choice
-from .._engine.similarity import SIMILARITIES
+from .._engine.checks import SIMILARITIES, check_choice
 from .._engine.vectors import as_rows
 from ..evaluation.held_out import Judge, Score, orientation
 from ..evaluation.measures import measure_names

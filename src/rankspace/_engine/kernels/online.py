@@ -41,19 +41,22 @@ def project_in_turn(inner, signs, gamma, duals, bounds):
     near, -1 for others; bounds: their slack distances.
     """
     n, change = signs.size, 0.0
+    # The step that makes the distance equal to the slack distance, which moves with it.
+    share = gamma / (gamma + 1.0)
     column = np.empty(n)
     for i in range(n):
         distance = inner[i, i]
         if distance <= 0.0:
             continue
-        alpha = min(duals[i], signs[i] / 2.0 * (1.0 / distance - gamma / bounds[i]))
+        step = signs[i] * share * (1.0 / distance - 1.0 / bounds[i])
+        alpha = min(duals[i], step)
         beta = signs[i] * alpha / (1.0 - signs[i] * alpha * distance)
         bounds[i] = gamma * bounds[i] / (gamma + signs[i] * alpha * bounds[i])
         duals[i] -= alpha
         change += abs(alpha)
         column[:] = inner[i]
         for e in range(n):
-            step = beta * column[e]
+            scaled = beta * column[e]
             for f in range(n):
-                inner[e, f] += step * column[f]
+                inner[e, f] += scaled * column[f]
     return change

@@ -65,14 +65,16 @@ class Threads:
         most = min(DEPTH * n, max_in_flight or len(blocks), len(blocks))
         if most <= 1:
             n = 1
-        # Also with one thread: products of several threads are rounded otherwise.
+        # Also with one thread: products of several threads are rounded otherwise. The limit holds
+        # for the whole process, so not while the reader has its turn.
         with single_threaded_blas():
             shared = step.prepare(state)
 
-            def work(block: Any) -> Any:
+        def work(block: Any) -> Any:
+            with single_threaded_blas():
                 return step.map_block(block, shared)
 
-            yield from ordered_map(work, blocks, n, max_in_flight=most)
+        yield from ordered_map(work, blocks, n, max_in_flight=most)
 
     def close(self) -> None:
         """Nothing to release: the threads stay for other work."""

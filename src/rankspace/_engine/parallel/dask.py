@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import pickle
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -23,7 +22,6 @@ SMALL = 2**17  # bytes of a state that is sent along with every task
 FAN_IN = 8  # branches of the tree that one task adds up
 CONNECTING = 10.0  # seconds to wait for a scheduler
 PATIENCE = 60.0  # seconds to wait for a worker when none is left
-_round_numbers = itertools.count()
 
 
 class ClusterLost(ConnectionError):
@@ -167,7 +165,8 @@ class Dask:
     ) -> list[Any]:
         """One task for each shard."""
         self.n_rounds += 1
-        number = next(_round_numbers)
+        # Unique among all processes whose rounds a worker may prepare.
+        round_id = uuid4().hex
         payload: Any = Payload(state)
         if payload.nbytes > SMALL:
             payload = self._hold(payload)
@@ -179,7 +178,7 @@ class Dask:
         for placed, shard in zip(steps, shards, strict=True):
             key = f"{name}-{uuid4().hex}"
             tasks.append(
-                self._submit(work, placed, payload, list(shard), number, key=key)
+                self._submit(work, placed, payload, list(shard), round_id, key=key)
             )
         return tasks
 
@@ -281,62 +280,36 @@ def _sum_nodes(*nodes: Any) -> Any:
     return total_of(nodes)
 
 
-def _sum_shard(step: Payload, state: Payload, shard: Sequence[Any], number: int) -> Any:
-    return total_of(_results(step, state, shard, number))
+def _sum_shard(
+    step: Payload, state: Payload, shard: Sequence[Any], round_id: str
+) -> Any:
+    return total_of(_results(step, state, shard, round_id))
 
 
 def _map_shard(
-    step: Payload, state: Payload, shard: Sequence[Any], number: int
+    step: Payload, state: Payload, shard: Sequence[Any], round_id: str
 ) -> list[Any]:
-    return list(_results(step, state, shard, number))
+    return list(_results(step, state, shard, round_id))
 
 
-def _results(step: Payload, state: Payload, shard: Any, number: int) -> Iterator[Any]:
-    with _blas_limit:
-        prepared = _prepare(step.content, state.content, number)
+def _results(step: Payload, state: Payload, shard: Any, round_id: str) -> Iterator[Any]:
+    # The process may be the user's own, which needs its threads back.
+    with single_threaded_blas():
+        prepared = _prepare(step.content, state.content, round_id)
         for block in shard:
             yield step.content.map_block(block, prepared)
 
 
 _prepare_lock = threading.Lock()
-_prepared: dict[int, Any] = {}
+_prepared: dict[str, Any] = {}
 
 
-def _prepare(step: Step, state: Any, number: int) -> Any:
+def _prepare(step: Step, state: Any, round_id: str) -> Any:
     """What all blocks of a round share, computed once by each worker."""
     if not step.is_shared:
         return step.prepare(state)
     with _prepare_lock:
-        if number not in _prepared:
+        if round_id not in _prepared:
             _prepared.clear()
-            _prepared[number] = step.prepare(state)
-        return _prepared[number]
-
-
-class _BlasLimit:
-    """Single-threaded BLAS while any shard runs in this process.
-
-    Products of several threads are rounded otherwise. The process may be the user's own, so the
-    last shard to end restores the number of threads.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._n_running = 0
-        self._limit: Any = None
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if self._n_running == 0:
-                self._limit = single_threaded_blas()
-                self._limit.__enter__()
-            self._n_running += 1
-
-    def __exit__(self, *error: Any) -> None:
-        with self._lock:
-            self._n_running -= 1
-            if self._n_running == 0:
-                self._limit.__exit__(None, None, None)
-
-
-_blas_limit = _BlasLimit()
+            _prepared[round_id] = step.prepare(state)
+        return _prepared[round_id]

@@ -9,7 +9,7 @@ from itertools import islice
 
 import numpy as np
 
-from ...evaluation.measures import list_of, new_items
+from ...evaluation.matching import list_of, new_items
 from .html import column, count, number, section, shorten, signed, table, text
 from .paired import PairedReports
 

@@ -84,7 +84,7 @@ def write_report(
     relevance : Relevance
         The judgments that the reports use.
     views : tuple of ndarray of shape (n_points, 2), optional
-        Held-out points in the plane, before and after.
+        Points in the plane, before and after.
     view_labels : ndarray of shape (n_points,), optional
         Class of each point.
     metric : LinearMetric, optional
@@ -270,7 +270,7 @@ def _views_section(
         f"{svg.subset_note(n, 'points')}</p>{svg.class_legend(classes)}"
         f'<div class="pair">{figures}</div>'
     )
-    return section("views", "Held-out points", body)
+    return section("views", "Points before and after", body)
 
 
 def _check_views(views: Views, labels: np.ndarray | None) -> list[np.ndarray]:

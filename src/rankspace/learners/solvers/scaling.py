@@ -1,123 +1,81 @@
-"""Centring and scaling of data, so that C, reg and learning rates do not depend on the unit."""
+"""Scaling of data: one mean and one number, so that C, reg and learning rates know no unit."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+import scipy.sparse
 
 from ..._engine.parallel import Step, current_backend
-from ..._engine.parallel.threads import thread_map
-from ..._engine.parallel.transport import mapped_file
-from ...relevance.relevance import Relevance
+from ..._engine.vectors import power_of_two
 
 BLOCK = 4096  # rows; fixed, because rounding of sums and products depends on it
-CENTRE_ROWS = 4096  # rows whose mean moments are computed around
-COVARIANCE_ROWS = 16_384  # rows that whitening is computed from
-FLOOR = 0.02  # of the mean variance, added to the variance in each direction
+CENTRE_ROWS = 4096  # rows whose mean the moments are computed around
+GRID = 2.0**-24  # precision of rounded data, relative to their scale
+# A mean square within these bounds has lost no digits to underflow, and no sum has overflowed.
+SAFE_SQUARES = (1e-280, 1e280)
 
 
-class Scaled(NamedTuple):
-    """Items and queries, centred, and divided by the root mean squared distance of two items."""
+class Scaling(NamedTuple):
+    """Centring by a mean, and division by one number.
 
-    X: Any
-    Q: Any
+    Sparse rows stay sparse: their mean is None, and they are not centred. With ``rounded``, scaled
+    values are multiples of `GRID`. Their last bits depend on the unit of the data, and SGD and long
+    searches amplify them; rounding removes them, so that the metric does not depend on the unit.
+    Scaled rows have the precision ``dtype``, or their own if it is None.
+    """
+
+    mean: np.ndarray | None
     scale: float
-    mean: Any = 0.0
+    rounded: bool = False
+    dtype: Any = None
 
+    @classmethod
+    def of(cls, X: Any, *, rounded: bool = False) -> Self:
+        """The mean of the rows, and the root mean squared distance of two of them."""
+        sparse = scipy.sparse.issparse(X)
+        centre = np.zeros(X.shape[1]) if sparse else approximate_mean(X)
+        mean, variance, unit = _moments(X, centre)
+        if not variance > 0:
+            raise ValueError("X must have rows that differ: all are equal.")
+        return cls(
+            None if sparse else mean, unit * float(np.sqrt(2 * variance)), rounded
+        )
 
-def scale_data(
-    X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
-) -> Scaled:
-    """Centre items and queries, and scale them by one number."""
-    items, points, scale = scaled_rows(X, relevance, queries)
-    return Scaled(whole(items), points[np.arange(len(points))], scale, items.mean)
+    @classmethod
+    def of_norms(cls, X: np.ndarray) -> Self:
+        """No centring, as products depend on the origin, and the root mean squared norm."""
+        origin = np.zeros(X.shape[1])
+        mean, variance, unit = _moments(X, origin)
+        shift = mean / unit
+        mean_square = variance + float(shift @ shift)
+        if not mean_square > 0:
+            raise ValueError("X must have rows that are not zero: all are.")
+        return cls(origin, unit * float(np.sqrt(mean_square)))
 
+    def apply(self, rows: Any) -> Any:
+        """Scale rows."""
+        dtype = self.dtype or rows.dtype
+        if self.mean is None:
+            sparse = scipy.sparse.csr_array(rows)
+            content = (self._divided(sparse.data, dtype), sparse.indices, sparse.indptr)
+            return scipy.sparse.csr_array(content, sparse.shape)
+        if scipy.sparse.issparse(rows):
+            rows = rows.toarray()
+        return self._divided(np.subtract(rows, self.mean, dtype=np.float64), dtype)
 
-# ---------------------------------------------------------------------- lazy scaling
+    def _divided(self, values: np.ndarray, dtype: Any) -> np.ndarray:
+        scaled = np.divide(values, self.scale, dtype=np.float64)
+        if self.rounded:
+            scaled = np.rint(scaled / GRID) * GRID
+        return scaled.astype(dtype, copy=False)
 
-
-class ScaledRows:
-    """Lazily scaled rows of ``X``, or of some of its rows; `whole` caches all of them."""
-
-    def __init__(
-        self,
-        X: np.ndarray,
-        mean: np.ndarray,
-        scale: float,
-        numbers: np.ndarray | None = None,
-    ) -> None:
-        self.X = X
-        self.mean = mean
-        self.scale = scale
-        self.numbers = numbers
-        self.dtype = X.dtype
-        self.shape = X.shape
-        if numbers is not None:
-            self.shape = (len(numbers), X.shape[1])
-        self.cached: np.ndarray | None = None
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def __getitem__(self, rows: Any) -> np.ndarray:
-        if self.cached is not None:
-            return self.cached[rows]
-        if self.numbers is not None:
-            rows = self.numbers[rows]
-        centred = np.subtract(self.X[rows], self.mean, dtype=np.float64)
-        return (centred / self.scale).astype(self.dtype)
-
-    def streamed(self, rows: slice) -> np.ndarray:
-        """Consecutive rows, scaled in their own precision: faster, and off by a common shift."""
-        scaled = self.X[rows] - self.mean.astype(self.dtype)
-        scaled *= self.dtype.type(1 / self.scale)
+    def apply_quickly(self, rows: np.ndarray) -> np.ndarray:
+        """Scale rows in their own precision: faster, and off by a common shift."""
+        scaled = rows - np.asarray(self.mean).astype(rows.dtype)
+        scaled *= rows.dtype.type(1 / self.scale)
         return scaled
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "cached": None}
-
-
-def scaled_rows(
-    X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
-) -> tuple[ScaledRows, ScaledRows, float]:
-    """Lazily scaled items and queries, and the scale; nothing is copied."""
-    mean, scale = moments(X)
-    items = ScaledRows(X, mean, scale)
-    if queries is None:
-        return items, ScaledRows(X, mean, scale, relevance.query_items), scale
-    return items, ScaledRows(queries, mean, scale), scale
-
-
-def is_loaded(X: Any) -> bool:
-    """Whether all rows are in memory, scaled."""
-    return isinstance(X, np.ndarray) or X.cached is not None
-
-
-def whole(X: Any) -> np.ndarray:
-    """All rows, scaled and cached."""
-    if isinstance(X, np.ndarray):
-        return X
-    if X.cached is None:
-        scaled = np.empty(X.shape, dtype=X.dtype)
-        for rows in row_slices(len(X)):
-            scaled[rows] = X[rows]
-        X.cached = scaled
-    return X.cached
-
-
-def streams(X: Any, max_memory: int) -> bool:
-    """Whether rows are streamed: mapped from a file, and larger than the memory in MiB."""
-    if is_loaded(X):
-        return False
-    return X.X.nbytes > max_memory * 2**20 and mapped_file(X.X[:1]) is not None
-
-
-def slice_rows(X: Any, rows: slice) -> Any:
-    """Consecutive rows of a matrix, or of lazily scaled rows."""
-    if isinstance(X, np.ndarray):
-        return X[rows]
-    return ScaledRows(X.X[rows], X.mean, X.scale)
 
 
 def row_slices(n: int) -> list[slice]:
@@ -125,42 +83,24 @@ def row_slices(n: int) -> list[slice]:
     return [slice(start, min(start + BLOCK, n)) for start in range(0, n, BLOCK)]
 
 
-def in_blocks(X: np.ndarray, components: np.ndarray) -> np.ndarray:
-    """Embed rows by a linear map, in products of a fixed size."""
-    map_ = components.T.astype(X.dtype)
-    embedded = np.empty((len(X), len(components)), dtype=X.dtype)
-
-    def work(rows: slice) -> None:
-        np.matmul(X[rows], map_, out=embedded[rows])
-
-    for _ in thread_map(work, row_slices(len(X)), depth=8):
-        pass
-    return embedded
-
-
-def partly_white(X: np.ndarray, degree: float) -> np.ndarray:
-    """A whitening map of centred rows, full with degree 1, that preserves the total variance."""
-    sample = _spaced_rows(X, COVARIANCE_ROWS)
-    variances, directions = np.linalg.eigh((sample.T @ sample).astype(np.float64))
-    variances = np.maximum(variances, 0)
-    scales = (variances + FLOOR * variances.mean()) ** (-degree / 2)
-    scales *= np.sqrt(variances.sum() / (variances @ scales**2))
-    return (directions * scales) @ directions.T
-
-
-def _spaced_rows(X: np.ndarray, n: int) -> np.ndarray:
+def spaced_rows(X: Any, n: int) -> Any:
     """At most n rows, evenly spaced."""
-    numbers = np.linspace(0, len(X) - 1, min(len(X), n)).astype(int)
+    numbers = np.linspace(0, X.shape[0] - 1, min(X.shape[0], n)).astype(int)
     return X[np.unique(numbers)]
 
 
-# ---------------------------------------------------------------------- sums over rows
+def approximate_mean(X: np.ndarray) -> np.ndarray:
+    """The mean of a few thousand rows spread evenly over all: a centre that costs little."""
+    return spaced_rows(X, CENTRE_ROWS).mean(axis=0, dtype=np.float64)
+
+
+# ---------------------------------------------------------------------- moments
 
 
 class _Moments(Step):
     """Sums of rows and of their squares; on a cluster each worker gets the rows of its blocks."""
 
-    def __init__(self, X: np.ndarray, first: int = 0) -> None:
+    def __init__(self, X: Any, first: int = 0) -> None:
         self.X = X
         self.first = first
 
@@ -169,31 +109,44 @@ class _Moments(Step):
         last = blocks[-1].stop
         return _Moments(self.X[first - self.first : last - self.first], first)
 
-    def map_block(self, block: slice, centre: np.ndarray) -> tuple[np.ndarray, float]:
+    def map_block(
+        self, block: slice, state: tuple[np.ndarray, float]
+    ) -> tuple[np.ndarray, float]:
+        centre, unit = state
         raw = self.X[block.start - self.first : block.stop - self.first]
+        if scipy.sparse.issparse(raw):
+            values = np.divide(raw.data, unit, dtype=np.float64)
+            sums = np.bincount(raw.indices, values, raw.shape[1])
+            return sums, float(np.einsum("i,i->", values, values))
         rows = np.subtract(raw, centre, dtype=np.float64)
+        if unit != 1:
+            rows /= unit
         return rows.sum(axis=0), float(np.einsum("ij,ij->", rows, rows))
 
 
-def moments(X: np.ndarray) -> tuple[np.ndarray, float]:
-    """The mean of the rows, and the root mean squared distance of two of them."""
-    centre = approximate_mean(X)
-    total, squares = current_backend().reduce(_Moments(X), row_slices(len(X)), centre)
-    shift = total / len(X)
-    mean_square = squares / len(X)
-    variance = mean_square - float(shift @ shift)
-    if not variance > 1e-24 * (mean_square + float(centre @ centre)):
-        variance = 0.0  # rounding errors only
-    return centre + shift, check_scale(np.sqrt(2 * variance))
+def _moments(X: Any, centre: np.ndarray) -> tuple[np.ndarray, float, float]:
+    """The mean of the rows, their variance in units, and the unit: 1, or another power of two."""
+    mean, variance, mean_square = _moments_in(X, centre, 1.0)
+    if SAFE_SQUARES[0] < mean_square < SAFE_SQUARES[1]:
+        return mean, variance, 1.0
+    unit = power_of_two(X)
+    return *_moments_in(X, centre, unit)[:2], unit
 
 
-def approximate_mean(X: np.ndarray) -> np.ndarray:
-    """The mean of a few thousand rows spread evenly over all: a centre that costs little."""
-    return _spaced_rows(X, CENTRE_ROWS).mean(axis=0, dtype=np.float64)
-
-
-def check_scale(scale: float) -> float:
-    """Raise an error if the scale is 0: all rows of ``X`` are equal."""
-    if not scale > 0:
-        raise ValueError("X must have rows that differ: all are equal.")
-    return float(scale)
+def _moments_in(
+    X: Any, centre: np.ndarray, unit: float
+) -> tuple[np.ndarray, float, float]:
+    n = X.shape[0]
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        total, squares = current_backend().reduce(
+            _Moments(X), row_slices(n), (centre, unit)
+        )
+        shift = total / n
+        mean_square = squares / n
+        variance = mean_square - float(shift @ shift)
+        offset = centre / unit
+        # Less than this is rounding: of the rows, or for sparse ones of the two terms.
+        share = 1e-14 if scipy.sparse.issparse(X) else 1e-24
+        if not variance > share * (mean_square + float(offset @ offset)):
+            variance = 0.0
+    return centre + unit * shift, variance, mean_square

@@ -133,6 +133,25 @@ class PlaneProblem:
         self.C = C
         self._least = 1e-4 / C
 
+    def get_state(self) -> dict[str, Any]:
+        """All that decides the next solutions, for a checkpoint."""
+        state: dict[str, Any] = {
+            f"problem.{name}": value
+            for name, value in vars(self).items()
+            if isinstance(value, np.ndarray)
+        }
+        # The rank that the cone expects decides how it computes the next eigenvalues.
+        cone = {name: n for name, n in vars(self.cone).items() if isinstance(n, int)}
+        return {**state, "rho": float(self.rho), "cone": cone}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Continue from what `get_state` returned."""
+        for name, value in state.items():
+            if name.startswith("problem."):
+                setattr(self, name.removeprefix("problem."), value)
+        self.rho = state["rho"]
+        vars(self.cone).update(state["cone"])
+
     def solve(self, tolerance: float, max_iter: int = 1000) -> InnerResult:
         """Iterate until the duality gap is below a tolerance."""
         # Eigenvectors of matrices this small take one thread half the time.

@@ -15,7 +15,8 @@ from ...._engine.parallel import Step, current_backend
 from ...._engine.parallel.threads import thread_map
 from ....evaluation.measures import parse_measure
 from ....relevance.relevance import Relevance
-from ..scaling import in_blocks, is_loaded, row_slices, slice_rows, streams, whole
+from ..points import Points, in_blocks, is_loaded, slice_rows, streams, whole
+from ..scaling import row_slices
 
 MIN_PAIRS = 10_000  # judged pairs in a block
 MAX_BLOCKS = 64  # in a round
@@ -61,8 +62,8 @@ class RankingLoss(Step):
 
     Parameters
     ----------
-    X, Q : ndarray or ScaledRows of shape (n_items, n_features) and (n_queries, n_features)
-        Items and queries, centred and scaled.
+    points : Points
+        Items and queries, scaled; dense, in memory or not.
     relevance : Relevance
         Relevance of items to queries.
     measure : str
@@ -75,8 +76,7 @@ class RankingLoss(Step):
 
     def __init__(
         self,
-        X: Any,
-        Q: Any,
+        points: Points,
         relevance: Relevance,
         measure: str,
         queries: np.ndarray,
@@ -85,8 +85,8 @@ class RankingLoss(Step):
         from ...._engine.kernels.measures import code_of
         from ...._engine.kernels.violations import Oracle
 
-        self.X = X
-        self.Q = Q
+        self.X = points.items
+        self.Q = points.queries
         self.relevance = relevance
         self.queries = queries
         self.max_memory = max_memory
@@ -97,7 +97,7 @@ class RankingLoss(Step):
         self._lists = None
         if not relevance.unlisted_is_irrelevant:
             self._lists = relevance.judged_lists()
-        self._gram = WeightedGram(X)
+        self._gram = WeightedGram(self.X)
 
     def __getstate__(self) -> dict[str, Any]:
         # A separate step: each worker of a cluster gets only the rows that it needs.

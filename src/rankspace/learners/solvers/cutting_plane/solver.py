@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..checkpoint import Checkpoint
 from .admm import PlaneProblem
-from .checkpoint import Checkpoint
 from .ranking_loss import Plane
 
 
@@ -63,9 +63,9 @@ def cutting_plane(
     SolverResult
         The best point, its true objective, and the gap.
     """
-    rounds = _Rounds(problem, start, checkpoint)
+    rounds = _Rounds(problem, _State(start, start), max_iter, checkpoint)
     state = rounds.state
-    while len(state.history) < max_iter:
+    while rounds.go_on:
         plane = find_plane(state.W)
         violation = rounds.violation(plane)
         value = problem.regularizer.value(state.W) + problem.C * violation
@@ -76,11 +76,11 @@ def cutting_plane(
         row = rounds.record(state.upper, state.lower, gap, violation)
         if callback is not None:
             callback(row)
-        if gap <= tol:
-            break
-        inner = rounds.add(plane, problem.closeness * problem.C * gap)
-        state.W = state.best + problem.step * (inner.W - state.best)
-        state.lower = max(state.lower, inner.lower)
+        state.done = bool(gap <= tol)
+        if not state.done:
+            inner = rounds.add(plane, problem.closeness * problem.C * gap)
+            state.W = state.best + problem.step * (inner.W - state.best)
+            state.lower = max(state.lower, inner.lower)
         rounds.save()
     gap = (state.upper - state.lower) / problem.C
     n_iter = len(state.history)
@@ -88,38 +88,38 @@ def cutting_plane(
 
 
 def sampled_cutting_plane(
-    find_plane: Callable[[np.ndarray, int], Plane],
+    find_plane: Callable[[np.ndarray, np.random.Generator], Plane],
     problem: PlaneProblem,
     start: np.ndarray,
     *,
     tol: float,
     max_iter: int,
+    seed: int,
     checkpoint: Checkpoint | None = None,
 ) -> SolverResult:
     """Stochastic cutting planes from random samples of queries, without a certificate.
 
     Stops when the violation on a new sample is at most the slack of the planes plus ``tol``. Bounds
     on samples do not bound the objective on all queries, so none are reported. ``find_plane`` also
-    gets the number of the round.
+    gets a random generator, seeded by ``seed`` and the number of the round.
     """
-    rounds = _Rounds(problem, start, checkpoint)
+    rounds = _Rounds(problem, _State(start, start, seed), max_iter, checkpoint)
     state = rounds.state
-    converged = False
-    while len(state.history) < max_iter:
+    while rounds.go_on:
         state.best = state.W
-        plane = find_plane(state.W, len(state.history))
+        random = np.random.default_rng([state.seed, len(state.history)])
+        plane = find_plane(state.W, random)
         violation = rounds.violation(plane)
         rounds.record(np.nan, np.nan, violation - state.slack, violation)
-        converged = problem.n_planes > 0 and violation <= state.slack + tol
-        if converged:
-            break
-        state.W = rounds.add(plane, 0.1 * tol * problem.C).W
+        state.done = bool(problem.n_planes and violation <= state.slack + tol)
+        if not state.done:
+            state.W = rounds.add(plane, 0.1 * tol * problem.C).W
         rounds.save()
     last = state.history[-1]
     objective = problem.regularizer.value(state.best) + problem.C * last["violation"]
     n_iter = len(state.history)
     return SolverResult(
-        state.best, objective, last["gap"], n_iter, converged, state.history
+        state.best, objective, last["gap"], n_iter, state.done, state.history
     )
 
 
@@ -129,10 +129,12 @@ class _State:
 
     W: np.ndarray  # where the next plane is cut
     best: np.ndarray
+    seed: int = 0
     upper: float = np.inf
     lower: float = 0.0
     slack: float = 0.0
     n_inner: int = 0
+    done: bool = False
     history: list[dict[str, float]] = field(default_factory=list)
 
 
@@ -140,18 +142,38 @@ class _Rounds:
     """The rounds of a cutting plane so far, resumed from a checkpoint if there is one."""
 
     def __init__(
-        self, problem: PlaneProblem, start: np.ndarray, checkpoint: Checkpoint | None
+        self,
+        problem: PlaneProblem,
+        state: _State,
+        max_iter: int,
+        checkpoint: Checkpoint | None,
     ) -> None:
         self.problem = problem
+        self.state = state
+        self.max_iter = max_iter
         self.checkpoint = checkpoint
-        self.state = _State(start, start)
         self.started = time.perf_counter()
         stored = None
         if checkpoint is not None:
-            stored = checkpoint.load(problem)
+            stored = checkpoint.load()
         if stored is not None:
-            self.state = _State(**stored)
-            self.started -= self.state.history[-1]["seconds"]
+            self._resume(stored)
+
+    def _resume(self, stored: dict[str, Any]) -> None:
+        self.problem.set_state(stored)
+        self.state = _State(**{f.name: stored[f.name] for f in fields(_State)})
+        n_rounds = len(self.state.history)
+        if n_rounds > self.max_iter:
+            raise ValueError(
+                f"checkpoint must hold at most max_iter={self.max_iter} rounds: it holds "
+                f"{n_rounds}. Raise max_iter, or use another path."
+            )
+        self.started -= self.state.history[-1]["seconds"]
+
+    @property
+    def go_on(self) -> bool:
+        """Whether another round is needed."""
+        return not self.state.done and len(self.state.history) < self.max_iter
 
     def violation(self, plane: Plane) -> float:
         """Margin violation of a plane at the current W."""
@@ -184,6 +206,7 @@ class _Rounds:
         return inner
 
     def save(self) -> None:
-        """Save the state to the checkpoint, if there is one."""
+        """Save the state to the checkpoint, if there is one; the last round in any case."""
         if self.checkpoint is not None:
-            self.checkpoint.save(self.problem, **vars(self.state))
+            state = {**vars(self.state), **self.problem.get_state()}
+            self.checkpoint.save(state, now=not self.go_on)

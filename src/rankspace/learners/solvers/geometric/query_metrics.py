@@ -6,6 +6,8 @@ import numpy as np
 
 from ...._engine.parallel import Step, current_backend
 from ....relevance.relevance import Relevance
+from ..points import lazy_points
+from ..scaling import Scaling, approximate_mean
 from .lists import Lists
 from .local_metrics import (
     LocalMetrics,
@@ -15,7 +17,6 @@ from .local_metrics import (
     shared_directions,
     unit_of,
 )
-from .pair_sums import CentredPoints
 from .scatter import Scatter, all_pairs
 
 MAX_JUDGED = 64  # items of each kind from which weights of a query are learned
@@ -37,7 +38,8 @@ def query_metrics(
     more metrics than different rows of judgments.
     """
     queries = None if relevance.queries_are_rows else points
-    pool = all_pairs(CentredPoints.of(Z, relevance, queries), relevance)
+    centring = Scaling(approximate_mean(Z), 1.0, dtype=np.float64)
+    pool = all_pairs(lazy_points(Z, relevance, queries, centring), relevance)
     if n_metrics == 1:
         return _single_metric(Z, pool, options)
     order = rng.permutation(relevance.n_queries)

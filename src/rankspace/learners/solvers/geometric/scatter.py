@@ -8,7 +8,8 @@ import numpy as np
 import scipy.sparse
 
 from ....relevance.relevance import Relevance
-from .pair_sums import CentredPoints, pair_sums
+from ..points import Points
+from .pair_sums import pair_sums
 
 
 class Scatter(NamedTuple):
@@ -25,7 +26,7 @@ class Scatter(NamedTuple):
         )
 
 
-def all_pairs(points: CentredPoints, relevance: Relevance) -> Scatter:
+def all_pairs(points: Points, relevance: Relevance) -> Scatter:
     """Scatter of every query with its relevant, and with its irrelevant items.
 
     For a set A of queries and B of items the sum is ``|B| A'A + |A| B'B - a b' - b a'``, with a and
@@ -71,7 +72,7 @@ def _listed(relevance: Relevance, marks: np.ndarray, n_points: int) -> Any:
     )
 
 
-def _counts(points: CentredPoints, relevance: Relevance, listed: Any) -> np.ndarray:
+def _counts(points: Points, relevance: Relevance, listed: Any) -> np.ndarray:
     """Weighted number of listed pairs of each point."""
     weights = relevance.weights
     rows = relevance.rows
@@ -80,7 +81,7 @@ def _counts(points: CentredPoints, relevance: Relevance, listed: Any) -> np.ndar
     return counts
 
 
-def _counts_over_all(points: CentredPoints, weights: np.ndarray) -> np.ndarray:
+def _counts_over_all(points: Points, weights: np.ndarray) -> np.ndarray:
     """Weighted number of pairs of each point, with all queries and items paired."""
     counts = np.zeros(points.n)
     counts[: points.n_items] = weights.sum()
@@ -89,13 +90,13 @@ def _counts_over_all(points: CentredPoints, weights: np.ndarray) -> np.ndarray:
 
 
 def sampled_pairs(
-    points: CentredPoints,
+    points: Points,
     relevance: Relevance,
     n_pairs: int,
     rng: np.random.RandomState,
 ) -> Scatter:
     """Scatter of ``n_pairs`` random pairs of each kind, drawn by the weights of the queries."""
-    Z = points.all()
+    Z = points.matrix[:]
     scatters = []
     for relevant in (True, False):
         queries, items = draw_pairs(relevance, n_pairs, relevant, rng)

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse
 from scipy.special import xlogy
 
-from ...._engine.parallel.threads import n_threads, thread_map
+from ...._engine.parallel.threads import thread_map
 from ....evaluation.measures import gains_of
 from ....relevance.relevance import Relevance
 from .lbfgs import Minimum, minimize_lbfgs
@@ -22,6 +22,8 @@ RELEVANT, IRRELEVANT, LEFT_OUT = 2, 1, 0
 # Queries and items of a block: few enough for every thread to get a block.
 BLOCK = 256
 ITEM_BLOCK = 512
+# Blocks of so many threads fit in memory. Fixed, so that threads do not change how sums round.
+MAX_THREADS = 16
 GAINS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "exponential": gains_of,
     "linear": lambda grades: grades,
@@ -103,7 +105,7 @@ class PairLoss(SmoothLoss):
         self.max_memory = max_memory
         self.weights = relevance.weights / relevance.weights.sum()
         self._judged = judged_states(relevance)
-        n_entries = max_memory * 2**20 // (64 * n_threads())
+        n_entries = max_memory * 2**20 // (64 * MAX_THREADS)
         block_size = max(1, min(BLOCK, n_entries // len(X)))
         self.blocks = _even_blocks(relevance.n_queries, block_size)
         item_blocks = _even_blocks(len(X), ITEM_BLOCK)

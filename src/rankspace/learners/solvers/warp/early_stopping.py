@@ -6,16 +6,13 @@ check, and a run that resumes from it gives the same result, bit for bit.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 
-from ...._engine.files import PathLike, replacing
 from ....evaluation.measures import evaluate
 from ....relevance.relevance import Relevance
 from ....search.index import Index
@@ -26,7 +23,6 @@ MAX_CUTS = 3  # of the learning rate, before training stops early
 # Triplets between two choices of the embedding strategy.
 MIN_STRETCH = 320
 MAX_STRETCH = 5000
-ARRAYS = ("F", "start", "best")
 
 
 @dataclass
@@ -65,44 +61,15 @@ class TrainingState:
             self.progress.F = self.best
             self.progress.multiplier /= DECAY
 
-    # ------------------------------------------------------------------ files
-
-    def save(self, path: PathLike, fingerprint: str) -> None:
-        """Write a checkpoint file, atomically."""
-        from safetensors.numpy import save
-
-        numbers = asdict(self)
-        numbers.update(numbers.pop("progress"))
-        arrays = {name: np.ascontiguousarray(numbers.pop(name)) for name in ARRAYS}
-        header = {"fingerprint": fingerprint, "run": json.dumps(numbers)}
-        with replacing(path) as stream:
-            stream.write(save(arrays, header))
+    def as_dict(self) -> dict[str, Any]:
+        """The fields, those of the progress included, for a checkpoint."""
+        return {**vars(self), "progress": None, **vars(self.progress)}
 
     @classmethod
-    def load(cls, path: PathLike | None, fingerprint: str) -> TrainingState | None:
-        """Read a checkpoint of the same data and parameters, or return None if there is none."""
-        from safetensors import SafetensorError, safe_open
-
-        if path is None or not Path(path).exists():
-            return None
-        try:
-            with safe_open(path, framework="numpy") as stored:
-                header = stored.metadata() or {}
-                arrays = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
-        except SafetensorError as error:
-            raise ValueError(
-                f"{path} is not a checkpoint ({error}). Delete it."
-            ) from error
-        if header.get("fingerprint") != fingerprint:
-            raise ValueError(
-                f"checkpoint={path} must be of the same data and parameters, but they differ. Use "
-                "another file, or delete this one."
-            )
-        numbers = json.loads(header["run"])
-        names = set(Progress.__dataclass_fields__) - set(ARRAYS)
-        fields = {name: numbers.pop(name) for name in names}
-        progress = Progress(arrays["F"], arrays["start"], **fields)
-        return cls(progress, best=arrays["best"], **numbers)
+    def from_dict(cls, state: dict[str, Any]) -> TrainingState:
+        """The state from what `as_dict` returned."""
+        progress = {field.name: state.pop(field.name) for field in fields(Progress)}
+        return cls(**{**state, "progress": Progress(**progress)})
 
 
 @dataclass

@@ -1,0 +1,115 @@
+"""Matching of rankings to judgments by id, and the checks that most judgments find their match."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from ..relevance.joins import (
+    Side,
+    check_numbering,
+    few,
+    join_error,
+    n_row_numbers,
+    row_names,
+    stray_ids,
+)
+from ..relevance.relevance import Relevance
+from ..search.ranking import Ranking
+
+RANKING = "the ranking"
+JUDGMENTS = "the judgments"
+
+
+def list_of(ranking: Ranking, relevance: Relevance, query: int) -> int:
+    """Number of the list that belongs to a query, -1 for none."""
+    if ranking.query_ids is None or relevance.query_ids is None:
+        return query
+    return int(places(relevance.query_ids[[query]], ranking.query_ids)[0])
+
+
+def new_items(ranking: Ranking, relevance: Relevance) -> np.ndarray:
+    """Number of each ranked item in the relevance, -1 for none; empty if the numbers agree."""
+    if ranking.item_ids is not None and relevance.item_ids is not None:
+        if not np.array_equal(ranking.item_ids, relevance.item_ids):
+            found = places(ranking.item_ids, relevance.item_ids)
+            if found.size and found.max() < 0:
+                raise join_error("item", *_sides(ranking.item_ids, relevance.item_ids))
+            return found
+    elif ranking.n_items != relevance.n_items:
+        raise ValueError(
+            f"ranking and relevance must have the same items: got {ranking.n_items} and "
+            f"{relevance.n_items}. Give both item_ids to match them by name."
+        )
+    return np.zeros(0, dtype=np.int64)
+
+
+def places(wanted: np.ndarray, names: np.ndarray) -> np.ndarray:
+    """Index of each wanted name among the names, or -1."""
+    place = {name: i for i, name in enumerate(names.tolist())}
+    return np.array([place.get(name, -1) for name in wanted.tolist()], dtype=np.int64)
+
+
+def check_items(
+    item_ids: np.ndarray | None, relevance: Relevance, listed: np.ndarray | None = None
+) -> None:
+    """Raise if too many items of one side are missing from a side that has ids of all items.
+
+    A ranking that was read from a file knows only the items it lists, and judgments may know only
+    the judged ones. There nobody can tell a missing item from one that was not found.
+
+    Parameters
+    ----------
+    item_ids : ndarray of str or None
+        The items of the ranking.
+    relevance : Relevance
+        The judgments.
+    listed : ndarray of int, optional
+        The items in some list of the ranking. By default the ranking has the ids of all items.
+    """
+    if item_ids is None or relevance.item_ids is None:
+        return
+    if np.array_equal(item_ids, relevance.item_ids):
+        return
+    ranking, judgments = _sides(item_ids, relevance.item_ids)
+    judged = np.unique(relevance.items[~np.isnan(relevance.grades)])
+    judged_side = Side(JUDGMENTS, relevance.item_ids[judged].tolist())
+    for side in (judgments, judged_side):
+        check_numbering("item", side, ranking)
+    n_rows = n_row_numbers(ranking.ids)
+    if listed is None or listed.size < item_ids.size or n_rows:
+        # Row numbers name all rows up to the last one.
+        everything = Side(RANKING, {*ranking.ids, *row_names(n_rows)})
+        _check_most("item", judged_side, everything)
+    if judged.size < relevance.n_items:
+        if listed is not None:
+            ranking = Side(RANKING, item_ids[listed].tolist())
+        _check_most("item", ranking, judgments)
+
+
+def check_queries(
+    query_ids: Iterable[np.ndarray], relevance: Relevance, listed: np.ndarray
+) -> None:
+    """Raise if too many judged queries have no list."""
+    names = [name for block in query_ids for name in block.tolist()]
+    if listed.all():
+        return
+    ranking, judgments = _sides(names, relevance.query_ids)
+    if not listed.any():
+        raise join_error("query", judgments, ranking)
+    judged = np.diff(relevance.indptr)[relevance.rows] > 0
+    judgments = Side(JUDGMENTS, relevance.query_ids[judged].tolist())
+    check_numbering("query", judgments, ranking)
+    _check_most("query", judgments, ranking)
+
+
+def _check_most(kind: str, wanted: Side, known: Side) -> None:
+    if len(stray_ids(wanted, known)) > few(len(set(wanted.ids))):
+        raise join_error(kind, wanted, known)
+
+
+def _sides(ranked: Iterable[str], judged: Iterable[str]) -> tuple[Side, Side]:
+    return Side(RANKING, list(map(str, ranked))), Side(
+        JUDGMENTS, list(map(str, judged))
+    )

@@ -1,0 +1,150 @@
+"""Joins by id: how many ids of one side the other has, and the likely cause where too few match."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import NamedTuple
+
+# Collections lose some documents, and systems fail on some queries: so few change no conclusion.
+# Ids of another kind match by chance at best, so they leave out far more.
+FEW = 3
+FEW_SHARE = 0.05
+SHOWN = 3  # ids of each side in a message
+
+OPTIONS = {
+    "item": "item_ids in the library, --ids on the command line",
+    "query": "query_ids in the library, --query-ids on the command line",
+}
+
+
+class Side(NamedTuple):
+    """One side of a join: what has the ids, and the ids."""
+
+    name: str
+    ids: Collection[str]
+
+
+def few(n: int) -> int:
+    """How many of ``n`` ids may be left out of a join."""
+    return max(FEW, int(FEW_SHARE * n))
+
+
+def stray_ids(wanted: Side, known: Side) -> list[str]:
+    """The wanted ids that are not known, each once."""
+    return sorted(set(wanted.ids).difference(known.ids))
+
+
+def check_numbering(kind: str, a: Side, b: Side) -> None:
+    """Raise if one side numbers its rows from 0 and the other from 1."""
+    for zero, one in ((a, b), (b, a)):
+        n = n_row_numbers(zero.ids)
+        if n and _counts_from_one(one.ids, n):
+            raise join_error(kind, one, Side(zero.name, row_names(n)))
+
+
+def join_error(kind: str, wanted: Side, known: Side) -> ValueError:
+    """The error for ids that are not known: how many, some of them, and the likely cause."""
+    stray = stray_ids(wanted, known)
+    unused = stray_ids(known, wanted)
+    n = len(set(wanted.ids))
+    shown = f"Only in {wanted.name}: {_some(stray)}"
+    if unused:
+        shown += f"; only in {known.name}: {_some(unused)}"
+    return ValueError(
+        f"{kind} ids of {wanted.name} must be among those of {known.name}: {n - len(stray)} of "
+        f"{n} are. {shown}. {_cause(kind, wanted, known, stray, unused)}"
+    )
+
+
+def n_row_numbers(ids: Collection[str]) -> int:
+    """How many rows there are if ids look like row numbers from 0, else 0.
+
+    A ranking cut at some length does not list all rows, but most.
+    """
+    distinct = set(ids)
+    if "0" not in distinct or not _are_numbers(distinct):
+        return 0
+    n = 1 + max(map(int, distinct))
+    return n if 2 * len(distinct) > n else 0
+
+
+def row_names(n: int) -> list[str]:
+    """Row numbers from 0 as ids."""
+    return [str(row) for row in range(n)]
+
+
+def _counts_from_one(ids: Collection[str], n: int) -> bool:
+    """Whether ids of ``n`` rows are numbers from 1 to n, though not all need be there."""
+    distinct = set(ids)
+    return str(n) in distinct and "0" not in distinct and _are_numbers(distinct)
+
+
+def _are_numbers(ids: Iterable[str]) -> bool:
+    # Longer numbers are names, and slow to read.
+    return all(re.fullmatch(r"0|[1-9][0-9]{0,17}", name) for name in ids)
+
+
+def _some(ids: list[str]) -> str:
+    others = f" and {len(ids) - SHOWN} more" if len(ids) > SHOWN else ""
+    return ", ".join(map(repr, ids[:SHOWN])) + others
+
+
+# ---------------------------------------------------------------------- causes
+
+# What ids may differ in, and a spelling in which they agree.
+TYPES = {
+    "they differ in case or in spaces": lambda name: name.strip().casefold(),
+    "one side has read numbers as floating-point numbers": lambda name: re.sub(
+        r"\.0$", "", name
+    ),
+}
+FORMS = {
+    "one side pads numbers with zeros": lambda name: re.sub(r"0*(\d+)", r"\1", name),
+    "they differ in what stands before the number": lambda name: re.sub(
+        r"^.*?0*(\d+)$", r"\1", name
+    ),
+}
+
+
+def _cause(
+    kind: str, wanted: Side, known: Side, stray: list[str], unused: list[str]
+) -> str:
+    """A sentence on the likely cause, and what to do about it."""
+    give = f"Give the {kind} ids in the order of the rows ({OPTIONS[kind]})."
+    sides = ((known, wanted), (wanted, known))
+    for rows, other in sides:
+        n_rows = n_row_numbers(rows.ids)
+        if n_rows and _counts_from_one(other.ids, n_rows):
+            return (
+                f"The likely cause: {kind} ids of {rows.name} are row numbers, from 0, but those "
+                f"of {other.name} count from 1. {give}"
+            )
+    problem = _spelling(TYPES, stray, unused)
+    n = len(set(wanted.ids))
+    many = len(stray) > min(few(n), n - 1)
+    for rows, _ in sides:
+        # Row numbers may look like ids without their prefix, and are not.
+        if problem is None and many and n_row_numbers(rows.ids):
+            return (
+                f"The likely cause: {kind} ids of {rows.name} are row numbers, from 0, for want "
+                f"of names. {give}"
+            )
+    problem = problem or _spelling(FORMS, stray, unused)
+    if problem is not None:
+        return f"The likely cause: {problem}. Write them alike on both sides."
+    return (
+        "The likely cause: the ids are of another file or another version of the collection. "
+        "Check where both come from."
+    )
+
+
+def _spelling(
+    spellings: Mapping[str, Callable[[str], str]], stray: list[str], unused: list[str]
+) -> str | None:
+    """The first difference of spelling that explains most of the stray ids."""
+    for problem, spell in spellings.items():
+        spelled = set(map(spell, unused))
+        if 2 * sum(spell(name) in spelled for name in stray) > len(stray):
+            return problem
+    return None

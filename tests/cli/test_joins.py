@@ -1,0 +1,163 @@
+"""Ids on the command line: from files of vectors through a run to an evaluation."""
+
+import inspect
+import json
+import shlex
+
+import numpy as np
+import pytest
+
+import rankspace
+from rankspace import Index, Relevance, evaluate, tune
+from rankspace.cli import main as command
+from rankspace.cli.main import build_parser
+
+N_ITEMS = 40
+N_QUERIES = 30
+
+
+@pytest.fixture(autouse=True)
+def files(rng, tmp_path, monkeypatch):
+    """Vectors without ids, and judgments by name and by numbers from 1."""
+    monkeypatch.chdir(tmp_path)
+    X, Q = rng.standard_normal((N_ITEMS, 2)), rng.standard_normal((N_QUERIES, 2))
+    np.save("X.npy", X)
+    np.save("Q.npy", Q)
+    near = Index(X).rank(Q, 3).items.reshape(-1, 3)
+    write_lines("named", [f"q{q} 0 d{i} 1" for q, row in enumerate(near) for i in row])
+    write_lines("from-0", [f"{q} 0 {i} 1" for q, row in enumerate(near) for i in row])
+    write_lines(
+        "from-1", [f"{q + 1} 0 {i + 1} 1" for q, row in enumerate(near) for i in row]
+    )
+    write_lines("ids", [f"d{i}" for i in range(N_ITEMS)])
+    write_lines("query-ids", [f"q{q}" for q in range(N_QUERIES)])
+    return X, Q, near
+
+
+def write_lines(name, lines):
+    with open(name, "w") as file:
+        file.writelines(f"{line}\n" for line in lines)
+
+
+def run(words):
+    return command.main(shlex.split(words))
+
+
+def answer(capsys, words):
+    assert run(words) == 0
+    return capsys.readouterr().out
+
+
+def refusal(capsys, words):
+    assert run(words) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    return told
+
+
+RANK = "rank X.npy --queries Q.npy -k 5 --output run"
+
+
+def test_named_ids_join(capsys):
+    sentence = answer(capsys, f"{RANK} --ids ids --query-ids query-ids")
+    assert "note" not in sentence
+    found = json.loads(answer(capsys, "evaluate run named --json"))
+    assert found["measures"]["ndcg-linear@10"]["mean"] == 1
+
+
+def test_row_numbers_join_judgments_from_0(capsys):
+    sentence = answer(capsys, RANK)
+    assert "note: the items are named by row numbers, from 0" in sentence
+    assert "note: the queries are named by row numbers, from 0" in sentence
+    assert "1.0000" in answer(capsys, "evaluate run from-0")
+
+
+@pytest.mark.parametrize("verb", ["evaluate run", "compare run run", "report run run"])
+def test_row_numbers_do_not_join_other_ids(capsys, verb):
+    answer(capsys, RANK)
+    page = " --output page.html" if verb.startswith("report") else ""
+    told = refusal(capsys, f"{verb} named{page}")
+    assert "item ids of the judgments must be among those of the ranking: 0 of" in told
+    assert "item ids of the ranking are row numbers, from 0" in told
+    assert "--ids on the command line" in told
+    answer(capsys, f"{RANK} --ids ids")
+    told = refusal(capsys, f"{verb} named{page}")
+    assert "query ids of the judgments must be among those of the ranking: 0 of" in told
+    assert "--query-ids on the command line" in told
+
+
+@pytest.mark.parametrize("verb", ["evaluate run", "compare run run"])
+def test_row_numbers_do_not_join_ids_from_1(capsys, verb):
+    answer(capsys, RANK)
+    told = refusal(capsys, f"{verb} from-1")
+    assert "ids of the ranking are row numbers, from 0, but those of the judgm" in told
+
+
+@pytest.mark.parametrize("verb", ["fit", "tune"])
+@pytest.mark.parametrize("unknown", ["", "--unknown drop"])
+def test_learning_does_not_join_rows_with_numbers_from_1(capsys, verb, unknown):
+    told = refusal(
+        capsys, f"{verb} X.npy --queries Q.npy --qrels from-1 {unknown} --output m"
+    )
+    assert (
+        "query ids of the judgments must be among those of the data: 29 of 30" in told
+    )
+    assert "from 0, but those of the judgments count from 1" in told
+    assert "unknown=" not in told
+
+
+def test_dropped_judgments_are_counted(capsys, caplog):
+    with open("named", "a") as file:
+        file.write("q0 0 d99 1\nq0 0 d98 1\n")
+    words = "fit X.npy --queries Q.npy --qrels named --ids ids --query-ids query-ids"
+    refusal(capsys, f"{words} --method gmml --output m")
+    answer(capsys, f"{words} --method gmml --output m --unknown drop")
+    assert "2 of 92 judgments are left out: 0 of the queries and 2 of" in caplog.text
+
+
+def test_query_ids_need_queries(capsys):
+    told = refusal(capsys, "rank X.npy --query-ids query-ids --output run")
+    assert "--query-ids can only be used with --queries" in told
+
+
+def test_ids_must_be_as_many_as_rows(capsys):
+    told = refusal(capsys, f"{RANK} --ids query-ids")
+    assert "query-ids must have a line for each of 40 rows: got 30" in told
+
+
+def test_everything_measures_the_same_ndcg_by_default():
+    measure = inspect.signature(tune).parameters["measure"].default
+    assert measure == "ndcg-linear@10"
+    measures = inspect.signature(evaluate).parameters["measures"].default
+    assert measures.split()[0] == measure
+    parser = build_parser()
+    judged = ["run", "qrels"]
+    pair = ["run", "run", "qrels", "--output", "x"]
+    assert parser.parse_args(["evaluate", *judged]).measures == measures
+    assert parser.parse_args(["compare", *pair]).measures == measures
+    assert parser.parse_args(["report", *pair]).measures == measures
+    assert parser.parse_args(["tune", "x", "--output", "m"]).measure == measure
+
+
+def test_options_of_fit_have_the_names_of_parameters():
+    known = set()
+    for name in rankspace.__all__:
+        if hasattr(getattr(rankspace, name), "fit"):
+            known |= set(inspect.signature(getattr(rankspace, name)).parameters)
+    from rankspace.cli.fit import PARAMETERS
+
+    assert set(PARAMETERS.values()) <= known
+    for option, parameter in PARAMETERS.items():
+        assert option == parameter or parameter == "C"
+
+
+def test_a_dataframe_of_judgments_is_told_apart_from_labels(files):
+    X, _, _ = files
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"query": ["a"], "item": ["b"], "grade": [1]})
+    with pytest.raises(ValueError, match=r"Relevance\.from_qrels"):
+        Relevance.from_labels(frame)
+    with pytest.raises(ValueError, match=r"Relevance\.from_qrels"):
+        tune(X, frame)
+    with pytest.raises(ValueError, match=r"Relevance\.from_qrels"):
+        rankspace.GMML().fit(X, frame)

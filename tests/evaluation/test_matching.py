@@ -1,0 +1,161 @@
+"""Rankings and judgments are joined by id: too few matches are an error that names the cause."""
+
+import numpy as np
+import pytest
+
+from rankspace import Index, Ranking, Relevance, evaluate
+
+N_ITEMS = 40
+N_QUERIES = 30
+
+
+@pytest.fixture
+def collection(rng):
+    """Items on a line, queries beside them, and the two nearest of each as its judgments."""
+    X = rng.permutation(float(N_ITEMS) + np.arange(N_ITEMS))[:, None]
+    Q = X[:N_QUERIES] + 0.1
+    return X, Q, np.argsort(np.abs(Q - X[:, 0]), axis=1)[:, :2]
+
+
+def qrels(nearest, first=0, item="{}", query="{}"):
+    """Judgments by name, numbered from ``first``."""
+    return {
+        query.format(q + first): [item.format(i + first) for i in items]
+        for q, items in enumerate(nearest.tolist())
+    }
+
+
+def names(n, form="{}"):
+    return [form.format(i) for i in range(n)]
+
+
+def rank(collection, item="{}", query="{}", k=5):
+    """The first of each list as a run file has them: only listed items have a number."""
+    X, Q, _ = collection
+    ranking = Index(X).rank(Q, k)
+    listed, items = np.unique(ranking.items, return_inverse=True)
+    return Ranking(
+        ranking.indptr,
+        items,
+        ranking.distances,
+        listed.size,
+        names(N_QUERIES, query),
+        [item.format(i) for i in listed.tolist()],
+    )
+
+
+def test_the_same_ids_join(collection):
+    relevance = Relevance.from_qrels(qrels(collection[2]))
+    assert evaluate(rank(collection), relevance, "r@5").means["r@5"] == 1
+
+
+@pytest.mark.parametrize("kind", ["query", "item"])
+def test_rows_from_0_do_not_join_ids_from_1(collection, kind):
+    """Without this check, each list is scored by the judgments of its neighbour."""
+    only = {"item": {"query": "q{}"}, "query": {"item": "d{}"}}[kind]
+    relevance = Relevance.from_qrels(qrels(collection[2], 1, **only))
+    X, Q, _ = collection
+    ids = {"query": names(N_QUERIES), "item": names(N_ITEMS)}
+    shifted = {"query": "q{}", "item": "d{}"}
+    ids |= {
+        other: [form.format(i + 1) for i in range(len(ids[other]))]
+        for other, form in shifted.items()
+        if other != kind
+    }
+    index = Index(X, ids=ids["item"])
+    for ranking in (
+        index.rank(Q, 5, query_ids=ids["query"]),
+        index.blocks(Q, 5, query_ids=ids["query"]),
+    ):
+        message = (
+            f"^{kind} ids of the judgments .* row numbers, from 0, .* count from 1"
+        )
+        with pytest.raises(ValueError, match=message):
+            evaluate(ranking, relevance, "map")
+
+
+def test_a_run_of_ids_from_1_does_not_join_judged_rows(collection):
+    ranking = rank(collection, k=N_ITEMS)
+    shifted = Ranking(
+        ranking.indptr,
+        ranking.items,
+        ranking.distances,
+        ranking.n_items,
+        [f"q{q}" for q in range(N_QUERIES)],
+        [str(i + 1) for i in range(N_ITEMS)],
+    )
+    relevance = Relevance.from_qrels(
+        qrels(collection[2], query="q{}"), item_ids=names(N_ITEMS)
+    )
+    with pytest.raises(ValueError, match=r"^item ids of the ranking .* from 1"):
+        evaluate(shifted, relevance, "map")
+
+
+def test_row_numbers_do_not_stand_for_other_numbers(collection):
+    """Ids that are numbers match some row numbers by chance."""
+    relevance = Relevance.from_qrels(
+        {f"q{q}": [str(37 * i) for i in items] for q, items in enumerate(collection[2])}
+    )
+    with pytest.raises(ValueError, match="are row numbers, from 0, for want") as told:
+        evaluate(rank(collection, query="q{}"), relevance, "map")
+    assert "--ids on the command line" in str(told.value)
+
+
+@pytest.mark.parametrize(("n_listed", "stops"), [(27, False), (26, True)])
+def test_a_few_judged_queries_may_lack_a_list(collection, n_listed, stops):
+    X, Q, nearest = collection
+    relevance = Relevance.from_qrels(qrels(nearest, query="q{}"))
+    ranking = Index(X, ids=names(N_ITEMS)).rank(
+        Q[:n_listed], 5, query_ids=names(n_listed, "q{}")
+    )
+    if stops:
+        with pytest.raises(ValueError, match="among those of the ranking: 26 of 30"):
+            evaluate(ranking, relevance, "map")
+    else:
+        assert evaluate(ranking, relevance, "map").n_unlisted == 3
+
+
+def test_an_index_must_have_the_judged_items(collection):
+    X, Q, nearest = collection
+    relevance = Relevance.from_qrels(qrels(nearest, item="d{}"))
+    ids = [*names(20, "d{}"), *names(21, "e{}")]
+    index = Index(np.vstack((X, [[1e6]])), ids=ids)  # the last item is never listed
+    for ranking in (index.rank(Q, 5), index.blocks(Q, 5)):
+        with pytest.raises(ValueError, match=r"^item ids of the judgments must be"):
+            evaluate(ranking, relevance, "map")
+
+
+def test_a_collection_must_have_the_listed_items(collection):
+    relevance = Relevance.from_qrels(
+        qrels(collection[2][:5], item="d{}"), item_ids=names(N_ITEMS, "d{}")
+    )
+    ranking = rank(collection, item="d{}")
+    half = [
+        f"e{i}" if i % 2 else name for i, name in enumerate(ranking.item_ids.tolist())
+    ]
+    foreign = Ranking(
+        ranking.indptr,
+        ranking.items,
+        ranking.distances,
+        ranking.n_items,
+        ranking.query_ids,
+        half,
+    )
+    with pytest.raises(ValueError, match=r"^item ids of the ranking must be among"):
+        evaluate(foreign, relevance, "map")
+
+
+def test_a_run_that_finds_little_is_a_bad_run_and_no_bad_join(collection):
+    X, Q, nearest = collection
+    relevance = Relevance.from_qrels(qrels(nearest, item="d{}"))
+    ranking = Index(-X, ids=names(N_ITEMS, "d{}")).rank(Q, 1)  # all lists name one item
+    (item,) = set(ranking.items.tolist())
+    run = Ranking(
+        ranking.indptr,
+        np.zeros_like(ranking.items),
+        ranking.distances,
+        1,
+        names(N_QUERIES),
+        [f"d{item}"],
+    )
+    assert evaluate(run, relevance, "r@1").means["r@1"] < 0.1
