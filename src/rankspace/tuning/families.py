@@ -18,6 +18,7 @@ from ..learners.listwise import SIMILARITIES, ListwiseMap
 from ..learners.mlr import MLR
 from ..metrics.embedding import EmbeddingMetric, LinearMetric
 from ..relevance.relevance import Relevance
+from .data import MAX_QUERIES
 
 # Values of `reg`, times the number of training queries: half a decade a step. The first changes
 # rankings little more than whitening does; below the last nothing changed on any development set.
@@ -25,8 +26,6 @@ TOTAL_REGS = (240.0, 80.0, 24.0, 8.0, 2.4, 0.8, 0.24, 0.08)
 # Weight of documents that nobody judged relevant, if there are separate queries. A lower one spares
 # queries for new documents and gains less for known ones: experiments/tune-family.md.
 UNJUDGED_WEIGHT = 0.1
-# Rows of labelled data that are learned from: a step costs the square of their number.
-MAX_LABELLED = 4000
 
 LISTWISE = {
     "query": "map of the queries",
@@ -148,7 +147,7 @@ def _listwise(
     if separate_queries:
         estimator.set_params(unjudged_weight=UNJUDGED_WEIGHT)
     else:
-        estimator.set_params(max_items=MAX_LABELLED)
+        estimator.set_params(max_items=MAX_QUERIES)
     strengths = tuple(f"reg {total:g} / queries" for total in TOTAL_REGS)
     return ListwiseFamily(sides, LISTWISE[sides], similarity, strengths, estimator)
 

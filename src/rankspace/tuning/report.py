@@ -194,6 +194,12 @@ class TuneReport(_Table):
         if self.questions:
             before, after = self.judged_share
             notes.append(
+                "Tuned: each fold with the strength that the other folds choose, so that no query "
+                "helps to choose its own."
+                if self.judged_on == "held-out queries"
+                else "Tuned: learned from the other queries."
+            )
+            notes.append(
                 f"Of the first ten documents, {before:.0%} are judged with unchanged vectors and "
                 f"{after:.0%} with tuned ones; the others count as irrelevant."
             )

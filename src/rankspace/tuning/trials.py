@@ -27,7 +27,7 @@ from .cross_validation import (
     cross_validate,
     learn_until,
 )
-from .data import TuningData
+from .data import MAX_QUERIES, TuningData
 from .families import Family
 from .selection import (
     MIN_GROUPS,
@@ -42,8 +42,6 @@ from .selection import (
 
 # From this many queries on, two thirds of them teach enough, and three folds cost less than five.
 MANY_QUERIES = 600
-# Queries of a question that are evaluated: more would narrow no interval that matters.
-MAX_EVALUATED = 3000
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +200,7 @@ class Trials:
         n_folds = self.n_folds or (3 if n >= MANY_QUERIES else 5)
         sample = np.zeros(n, dtype=bool)
         rng = np.random.default_rng(self.seed)
-        sample[rng.permutation(n)[:MAX_EVALUATED]] = True
+        sample[rng.permutation(n)[:MAX_QUERIES]] = True
         by_query = QueryFolds(data, fold_queries(n, n_folds, self.seed))
         by_group = NewItemFolds(data, fold_groups(data.relevance, n_folds, self.seed))
         groups = by_group.folds.groups

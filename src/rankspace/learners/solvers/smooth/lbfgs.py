@@ -7,7 +7,7 @@ minima, but its own work takes as long as a quarter of a gradient here.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,6 +32,20 @@ class Minimum(NamedTuple):
     losses: list[float]
     converged: bool
     n_steps: int
+    history: Sequence[Curvature] = ()
+
+
+class Curvature(NamedTuple):
+    """A step, the change of the gradient along it, and one over their inner product."""
+
+    step: np.ndarray
+    change: np.ndarray
+    inverse: float
+
+    def steeper(self, added: float) -> Curvature:
+        """The curvature after ``added`` times the squared length went into the function."""
+        change = self.change + 2 * added * self.step
+        return Curvature(self.step, change, 1 / float(np.vdot(self.step, change)))
 
 
 class Point(NamedTuple):
@@ -42,14 +56,6 @@ class Point(NamedTuple):
     gradient: np.ndarray
 
 
-class _Curvature(NamedTuple):
-    """A step, the change of the gradient along it, and one over their inner product."""
-
-    step: np.ndarray
-    change: np.ndarray
-    inverse: float
-
-
 def minimize_lbfgs(
     function: Function,
     start: np.ndarray,
@@ -58,27 +64,33 @@ def minimize_lbfgs(
     max_iter: int,
     floor: float = 1.0,
     memory: int = MEMORY,
+    patience: int = PATIENCE,
+    history: Sequence[Curvature] = (),
 ) -> Minimum:
-    """L-BFGS until two steps in a row lower the loss by no more than a fraction ``tol`` each.
+    """L-BFGS until some steps in a row lower the loss by no more than a fraction ``tol`` each.
 
-    Losses below ``floor`` count as ``floor``.
+    Losses below ``floor`` count as ``floor``. A ``history`` of curvature from a search of nearly
+    the same function saves the first steps.
     """
     losses: list[float] = []
     n_small = 0
+    known = deque(history, maxlen=memory)
     # Threads that BLAS starts between evaluations would spin on the cores of ours.
     with single_threaded_blas():
-        for point in lbfgs_steps(function, start, memory):
+        for point in lbfgs_steps(function, start, known):
             decrease = losses[-1] - point.value if losses else np.inf
             losses.append(point.value)
             if decrease <= tol * max(abs(point.value), floor):
                 n_small += 1
             else:
                 n_small = 0
-            if n_small == PATIENCE or len(losses) > max_iter:
+            if n_small == patience or len(losses) > max_iter:
                 break
     # A search that finds nothing lower ends at a kink of the loss, as good as any.
-    converged = n_small == PATIENCE or len(losses) <= max_iter
-    return Minimum(point.x, losses[-1], losses[1:], converged, len(losses) - 1)
+    converged = n_small == patience or len(losses) <= max_iter
+    return Minimum(
+        point.x, losses[-1], losses[1:], converged, len(losses) - 1, tuple(known)
+    )
 
 
 def minimize_scipy(
@@ -114,11 +126,15 @@ def minimize_scipy(
 
 
 def lbfgs_steps(
-    function: Function, x: np.ndarray, memory: int = MEMORY
+    function: Function, x: np.ndarray, history: deque[Curvature] | None = None
 ) -> Iterator[Point]:
-    """Points of an L-BFGS search, each lower than the one before, until none is lower."""
+    """Points of an L-BFGS search, each lower than the one before, until none is lower.
+
+    Curvature that is met is added to the history.
+    """
+    if history is None:
+        history = deque(maxlen=MEMORY)
     point = Point(x, *function(x))
-    history = deque[_Curvature](maxlen=memory)
     yield point
     while True:
         length = 1.0
@@ -135,12 +151,12 @@ def lbfgs_steps(
         change = lower.gradient - point.gradient
         product = float(np.vdot(step, change))
         if product > 1e-12 * float(np.vdot(change, change)):
-            history.append(_Curvature(step, change, 1 / product))
+            history.append(Curvature(step, change, 1 / product))
         point = lower
         yield point
 
 
-def _direction(gradient: np.ndarray, history: deque[_Curvature]) -> np.ndarray:
+def _direction(gradient: np.ndarray, history: deque[Curvature]) -> np.ndarray:
     """The quasi-Newton direction by the two-loop recursion."""
     direction = -gradient
     weights = []

@@ -6,7 +6,7 @@ gradient by W is the sum of ``A[q, x] (q - x)(q - x)'``, four matrix products a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -16,7 +16,7 @@ from scipy.special import xlogy
 from ...._engine.parallel.threads import thread_map
 from ....evaluation.measures import gains_of
 from ....relevance.relevance import Relevance
-from .lbfgs import Minimum, minimize_lbfgs
+from .lbfgs import Curvature, Function, Minimum, minimize_lbfgs
 
 RELEVANT, IRRELEVANT, LEFT_OUT = 2, 1, 0
 # Queries and items of a block: few enough for every thread to get a block.
@@ -52,19 +52,66 @@ class SmoothLoss:
         max_iter: int,
         reg: float = 0.0,
         floor: float = 1.0,
-        warm_start: np.ndarray | None = None,
-        check: Callable[[], Any] = lambda: None,
     ) -> Minimum:
         """Minimise the loss plus ``reg`` times the squared distance from the start by L-BFGS.
 
         It stops when two steps in a row lower the loss by no more than a fraction ``tol`` each,
-        where losses below ``floor`` count as ``floor``. The search begins at ``warm_start``, by
-        default at the start, and calls ``check`` before each evaluation.
+        where losses below ``floor`` count as ``floor``.
         """
-        unit = 1.0
-        if reg:
-            # The first step tried costs at most 1/4, and is no longer than the start.
-            unit = min(1 / (2 * np.sqrt(reg)), float(np.linalg.norm(start)))
+        unit = first_unit(start, reg)
+        minimum = minimize_lbfgs(
+            self._objective(row_loss, start, unit, reg),
+            np.zeros(start.shape),
+            tol=tol,
+            max_iter=max_iter,
+            floor=floor,
+        )
+        return minimum._replace(parameters=start + unit * minimum.parameters)
+
+    def path(
+        self,
+        row_loss: Any,
+        start: np.ndarray,
+        regs: Sequence[float],
+        *,
+        tol: float,
+        max_iter: int,
+        check: Callable[[], Any] = lambda: None,
+    ) -> Iterator[np.ndarray]:
+        """Minimise for each ``reg``, from the last minimum and with the curvature met so far.
+
+        A search ends with the first step that lowers the loss by no more than a fraction ``tol``:
+        the next one goes on from there. ``check`` is called before each evaluation.
+        """
+        unit = first_unit(start, regs[0])
+        away = np.zeros(start.shape)
+        history: Sequence[Curvature] = ()
+        before = regs[0]
+        for reg in regs:
+            added = (reg - before) * unit**2
+            minimum = minimize_lbfgs(
+                self._objective(row_loss, start, unit, reg, check),
+                away,
+                tol=tol,
+                max_iter=max_iter,
+                floor=0.0,
+                patience=1,
+                history=[curvature.steeper(added) for curvature in history],
+            )
+            away = minimum.parameters
+            history = minimum.history
+            before = reg
+            yield start + unit * away
+
+    def _objective(
+        self,
+        row_loss: Any,
+        start: np.ndarray,
+        unit: float,
+        reg: float,
+        check: Callable[[], Any] = lambda: None,
+    ) -> Function:
+        """The regularised loss as a function of the way from the start, in some unit."""
 
         def objective(steps: np.ndarray) -> tuple[float, np.ndarray]:
             check()
@@ -74,13 +121,14 @@ class SmoothLoss:
             gradient *= unit
             return value + reg * float(np.vdot(away, away)), gradient
 
-        first = np.zeros(start.shape)
-        if warm_start is not None:
-            first = (warm_start - start) / unit
-        minimum = minimize_lbfgs(
-            objective, first, tol=tol, max_iter=max_iter, floor=floor
-        )
-        return minimum._replace(parameters=start + unit * minimum.parameters)
+        return objective
+
+
+def first_unit(start: np.ndarray, reg: float) -> float:
+    """A unit in which the first step tried costs at most 1/4, and is no longer than the start."""
+    if not reg:
+        return 1.0
+    return min(1 / (2 * np.sqrt(reg)), float(np.linalg.norm(start)))
 
 
 class PairLoss(SmoothLoss):
