@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import tempfile
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ import numpy as np
 from .files import PathLike, replacing
 from .optional import require
 from .parallel.backend import scratch_folder
+from .parallel.transport import mapped_file
 
 SUFFIXES = (".npy", ".npz", ".parquet", ".safetensors")
 ID_COLUMNS = ("_id", "id", "ids", "item_id", "doc_id", "docid", "query_id", "qid")
@@ -96,6 +99,25 @@ def check_squares(vectors: np.ndarray, name: str) -> None:
             f"{name} must be of size {1 / highest:.0e} to {highest:.0e} in {vectors.dtype}: got "
             f"{size:.0e}. Multiply them by a constant."
         )
+
+
+def map_rows(X: Any, work: Callable[[Any], np.ndarray]) -> np.ndarray:
+    """Rows of a matrix under a function; those of a mapped file go to a scratch file, by blocks.
+
+    The result is memory-mapped then, and its file removed once nothing refers to it.
+    """
+    if not isinstance(X, np.ndarray) or mapped_file(X) is None or len(X) <= BLOCK:
+        return work(X)
+    first = work(X[:BLOCK])
+    number, path = tempfile.mkstemp(suffix=".npy", dir=scratch_folder())
+    os.close(number)
+    shape = (len(X), first.shape[1])
+    mapped = np.lib.format.open_memmap(path, "w+", first.dtype, shape)
+    weakref.finalize(mapped.base, os.unlink, path)
+    for start in range(0, len(X), BLOCK):
+        rows = slice(start, start + BLOCK)
+        mapped[rows] = work(X[rows])
+    return mapped
 
 
 def check_is_matrix(X: Any, name: str) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from .._engine.optional import require
 from .._engine.parallel import Step
 from .._engine.parallel.transport import mapped_file
-from .._engine.vectors import as_rows, check_squares, power_of_two
+from .._engine.vectors import as_rows, check_squares, map_rows, power_of_two
 from ..relevance.rows import indptr_of
 from .blocks import QueryBlock
 from .ranking import Ranking
@@ -29,7 +29,7 @@ def as_vectors(X: Any, name: str) -> np.ndarray:
 
     X = as_rows(X, name)
     if getattr(X, "dtype", None) == np.float16:
-        X = np.asarray(X, dtype=np.float32)
+        X = map_rows(np.asanyarray(X), lambda rows: rows.astype(np.float32))
     return check_array(X, dtype=(np.float64, np.float32), order="C", input_name=name)
 
 

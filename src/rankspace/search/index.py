@@ -10,8 +10,8 @@ import numpy as np
 
 from .._engine.checks import SIMILARITIES, check_choice
 from .._engine.parallel.threads import n_threads
-from .._engine.similarity import by_inner_product, unit_rows
-from .._engine.vectors import stored_names
+from .._engine.similarity import by_inner_product, check_no_zeros, unit_rows
+from .._engine.vectors import map_rows, stored_names
 from ..relevance.rows import check_ids, take_or_none
 from .blocks import QueryBlock, RankingBlocks
 from .exact import CentredRows, ExactSearch, as_vectors, centre_of, over_fetched
@@ -115,12 +115,20 @@ class Index:
 
     def _embed_items(self, X: np.ndarray) -> np.ndarray:
         self._check_features(X, "X")
+        if self.similarity == "cosine":
+            check_no_zeros(X, "X")
+        if self.metric is None and self.similarity != "cosine":
+            return X
+        return map_rows(X, self._embed_block)
+
+    def _embed_block(self, X: np.ndarray) -> np.ndarray:
+        """Vectors to compare for some items."""
         if self.metric is None:
-            return self._unmapped(X, "X")
+            return unit_rows(X, "X")
         return self.metric.embed_items(CentredRows(X, self._centre)[:])
 
     def _unmapped(self, X: np.ndarray, name: str) -> np.ndarray:
-        """Vectors to compare without a metric."""
+        """Query vectors to compare without a metric."""
         return unit_rows(X, name) if self.similarity == "cosine" else X
 
     def _check_features(self, X: np.ndarray, name: str) -> None:

@@ -21,7 +21,6 @@ from ..relevance.splits import (
     only_trainable,
     share_known,
 )
-from ..search.index import Index
 from .data import TuningData
 from .families import Family
 
@@ -139,17 +138,12 @@ class _FoldStep(Step):
         self.folds = folds
         self.sample = sample
         self.deadline = deadline
-        self._index: Index | None = None
 
     def prepare(self, state: Any) -> Any:
-        """Index the corpus once if all folds share it."""
-        data = self.folds.data
-        if data.queries is not None:
-            self._index = Index(data.X, similarity=data.similarity)
+        """Index the corpus before threads ask for it."""
+        if self.folds.data.queries is not None:
+            self.folds.data.index()
         return state
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_index": None}
 
     def map_block(self, fold: int, state: Any) -> FoldValues:
         """Values of the held-out queries of a fold."""
@@ -161,7 +155,10 @@ class _FoldStep(Step):
         )
         split = only_trainable(split)
         data = self.folds.data
-        judge = Judge(split, data.similarity, data.measure, self._index)
+        index = None
+        if data.queries is not None:
+            index = data.index()
+        judge = Judge(split, data.similarity, data.measure, index)
         scored = [judge.baseline()]
         for metric in self.family.metrics(
             split.X, split.relevance, split.queries, self.deadline.check

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from ..learners.hard_negatives import has_equal_norms
 from ..relevance.relevance import Relevance
 from ..relevance.splits import FEWEST_QUERIES, Split
 from ..search.exact import as_vectors
+from ..search.index import Index
 
 # Queries that answer one question, and rows of labelled data that are learned from: with more, no
 # interval that matters is narrower, and a step costs the square of the rows.
@@ -45,6 +46,17 @@ class TuningData:
     similarity: str
     measure: str
     query_numbers: np.ndarray
+    _indexes: dict[str, Index] = field(default_factory=dict)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_indexes": {}}
+
+    def index(self, similarity: str | None = None) -> Index:
+        """The index of unchanged vectors, which all parts of the data share."""
+        name = similarity or self.similarity
+        if name not in self._indexes:
+            self._indexes[name] = Index(self.X, similarity=name)
+        return self._indexes[name]
 
     @property
     def n_queries(self) -> int:
@@ -74,7 +86,8 @@ class TuningData:
         if points is None:
             points = self.X[part.relevance.query_items]
         split = Split(self.X, part.relevance, None, points, part.relevance)
-        return Judge(split, similarity or self.similarity, self.measure).baseline()
+        name = similarity or self.similarity
+        return Judge(split, name, self.measure, self.index(name)).baseline()
 
     def baseline_mean(self, similarity: str | None = None) -> float:
         """Mean of the measure with unchanged vectors, on that sample."""

@@ -229,7 +229,10 @@ class Trials:
         train = np.flatnonzero(~self.on_dev)
         dev = np.flatnonzero(self.on_dev)
         split = hold_out(data.X, data.relevance, data.queries, train, dev)
-        judge = Judge(split, data.similarity, data.measure)
+        index = None
+        if data.queries is not None:
+            index = data.index()
+        judge = Judge(split, data.similarity, data.measure, index)
         scores = [judge.baseline()]
         if strength:
             metric = learn_until(family, data.take(train), strength, self.deadline)
