@@ -108,7 +108,7 @@ def check_data(
     X = as_vectors(as_rows(X), "X")
     if queries is not None:
         queries = as_vectors(as_rows(queries), "queries")
-    relevance = _as_relevance(relevance, item_ids, query_ids)
+    relevance = _as_relevance(relevance, X, queries, item_ids, query_ids)
     _check_shapes(X, relevance, queries)
     names = measure_names(measure)
     if len(names) != 1:
@@ -131,18 +131,27 @@ def check_data(
     return data
 
 
-def _as_relevance(relevance: Any, item_ids: Any, query_ids: Any) -> Relevance:
-    """Judgments from a Relevance, class labels, or judgments by id."""
+def _as_relevance(
+    relevance: Any, X: Any, queries: Any, item_ids: Any, query_ids: Any
+) -> Relevance:
+    """Judgments from a Relevance, class labels, lists of relevant rows, or judgments by id."""
     if isinstance(relevance, Relevance):
         return relevance
-    if not (isinstance(relevance, Mapping) or hasattr(relevance, "columns")):
-        return Relevance.from_labels(relevance)
-    if item_ids is None or query_ids is None:
-        raise ValueError(
-            "judgments by id need item_ids and query_ids, the ids of the rows of X and of queries: "
-            "got none. Judgments by row number are made with Relevance.from_lists."
-        )
-    return Relevance.from_qrels(relevance, item_ids=item_ids, query_ids=query_ids)
+    if isinstance(relevance, Mapping) or hasattr(relevance, "columns"):
+        if item_ids is None or query_ids is None:
+            raise ValueError(
+                "judgments by id need item_ids and query_ids, the ids of the rows of X and of "
+                "queries: got none. Judgments by row number are lists of relevant rows."
+            )
+        return Relevance.from_qrels(relevance, item_ids=item_ids, query_ids=query_ids)
+    if queries is not None:
+        if not all(np.ndim(row) == 1 or isinstance(row, Mapping) for row in relevance):
+            raise ValueError(
+                "with separate queries, relevance must be a Relevance or a list of the relevant "
+                "rows of X for each query: got one value for each."
+            )
+        return Relevance.from_lists(relevance, n_items=len(X))
+    return Relevance.from_labels(relevance)
 
 
 def _check_shapes(X: Any, relevance: Relevance, queries: Any) -> None:

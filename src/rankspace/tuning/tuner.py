@@ -96,8 +96,9 @@ def tune(
     ----------
     X : array-like of shape (n_items, n_features)
         Vectors of the corpus.
-    relevance : Relevance, array-like of shape (n_items,), mapping or dataframe
-        Judgments; class labels; or judgments by id, with ``item_ids`` and ``query_ids``.
+    relevance : Relevance, list, mapping, dataframe or array-like of shape (n_items,)
+        Judgments; the relevant rows of ``X`` for each of ``queries``; judgments by id, with
+        ``item_ids`` and ``query_ids``; or class labels.
     queries : array-like of shape (n_queries, n_features), optional
         Vectors of the queries, unless they are rows of ``X``.
     item_ids, query_ids : array-like of str, optional
@@ -138,13 +139,12 @@ def tune(
     Examples
     --------
     >>> import numpy as np
-    >>> from rankspace import Relevance, tune
+    >>> from rankspace import tune
     >>> rng = np.random.default_rng(0)
     >>> X, Q = rng.normal(size=(300, 6)), rng.normal(size=(90, 6))
     >>> hidden = np.array([2.0, 2.0, 2.0, 0.1, 0.1, 0.1])
     >>> near = np.argsort(-(Q * hidden) @ X.T, axis=1)[:, :3]
-    >>> relevance = Relevance.from_lists(near, n_items=300)
-    >>> tuned = tune(X, relevance, queries=Q, similarity="dot", random_state=0)
+    >>> tuned = tune(X, near, queries=Q, similarity="dot", random_state=0)
     >>> tuned.improved
     True
     """
