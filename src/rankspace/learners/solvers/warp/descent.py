@@ -214,9 +214,10 @@ class Gradient:
 
     def retraction(self, length: float) -> tuple[np.ndarray, np.ndarray]:
         """The damped step against the gradient, as coefficients of F and of ``V S``."""
-        D = damping(self.G, length * self.norm)
-        inner, tail = second_order(-length * (D.T @ self.inside @ D))
-        tail = -length * (D @ tail)
+        step = -length * self.inside
+        D = damping(self.G, step)
+        inner, tail = second_order(D @ step @ D.T)
+        tail = -length * (D.T @ tail)
         return inner + self.diagonal[:, None] * tail, tail
 
 

@@ -11,9 +11,10 @@ This is Lemma 3.2 of the FRML paper, ``V W^+ V'`` with its symmetric step, and A
 
 The retraction needs Q to be small. But the optimum often has a lower rank than W, and Q grows
 without limit as a singular value of F goes to zero. Steps are therefore damped: ``(F'F + t I)^-1
-F' V`` takes the place of A, where t is twice the length of the step. Then no step changes W by
-more than half of ``W + t I``. Directions in which W is large against the step hardly notice, the
-others shrink or grow by a bounded factor, and the rank falls as far as the data ask for.
+F' V`` takes the place of A, where t is the length of the step inside the range of F. So a step
+changes no direction by more than ``W + t I`` has in it. Directions in which W is large against the
+step hardly notice, the others shrink or grow by a bounded factor, and the rank falls as far as the
+data ask for.
 """
 
 from __future__ import annotations
@@ -24,10 +25,8 @@ from scipy.linalg.lapack import dposv, dpotrf
 # Lift of F'F, relative to the mean squared singular value of F: the norm of a gradient inside the
 # range of F is exact to eight digits.
 LIFT = 1e-9
-# Largest change of W in a step, relative to the damped W: beyond, the retraction is inaccurate.
-MAX_CHANGE = 0.5
-# Singular values are kept above this share of the largest. They add 1e-12 to squared distances, and
-# grow again within some twenty steps if the data ask for their direction.
+# Singular values are kept above this share of the largest. Their part of squared
+# distances is 1e-12, and some twenty steps make them grow again if the data ask for them.
 MIN_SHARE = 1e-6
 
 
@@ -36,25 +35,27 @@ def lift(gram: np.ndarray) -> np.ndarray:
 
     Rounding makes lost directions look negative; the multiple grows until they do not.
     """
-    unit = max(np.trace(gram) / len(gram), np.finfo(float).tiny)
-    if not np.isfinite(unit):
+    if not np.isfinite(gram).all():
         raise FloatingPointError("the metric must be finite: it has overflowed.")
-    multiple = LIFT
-    lifted = plus_identity(gram, multiple * unit)
+    unit = max(np.abs(gram.diagonal()).mean(), np.finfo(float).tiny)
+    share = LIFT
+    lifted = plus_identity(gram, share * unit)
     while dpotrf(lifted)[1]:
-        multiple *= 100
-        lifted = plus_identity(gram, multiple * unit)
+        share *= 100
+        lifted = plus_identity(gram, share * unit)
     return lifted
 
 
-def solve(lifted: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """``lifted^-1 right`` for a positive definite matrix."""
-    return dposv(lifted, right)[1]
+def solve(positive: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """``positive^-1 right`` for a positive definite matrix."""
+    return dposv(positive, right)[1]
 
 
-def damping(lifted: np.ndarray, step: float) -> np.ndarray:
-    """``D = F'F (F'F + t I)^-1``, by which a step of some length turns A into ``D A``."""
-    return solve(plus_identity(lifted, step / MAX_CHANGE), lifted)
+def damping(lifted: np.ndarray, inside: np.ndarray) -> np.ndarray:
+    """``D = (F'F + t I)^-1 F'F``, which turns A into ``D A``, for a step ``F inside F'``."""
+    product = inside @ lifted
+    length = np.sqrt(max(np.vdot(product, product.T), 0.0))
+    return solve(plus_identity(lifted, length), lifted)
 
 
 def keep_rank(F: np.ndarray) -> np.ndarray:
