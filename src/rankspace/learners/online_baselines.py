@@ -122,7 +122,7 @@ class LORETA(BaseRanker):
     """LORETA: online learning of a low-rank similarity ``q'Wx`` by Riemannian SGD (PSD-1).
 
     Moves the positive semi-definite W against the symmetric part of the gradient of the hinge loss
-    of triplets, on the manifold of its rank, with the retraction and learning rate of `FRML`.
+    of triplets, on the manifold of its rank, with the damped steps and learning rate of `FRML`.
 
     Parameters
     ----------

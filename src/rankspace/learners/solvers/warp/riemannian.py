@@ -11,8 +11,8 @@ This is Lemma 3.2 of the FRML paper, ``V W^+ V'`` with its symmetric step, and A
 
 The retraction needs Q to be small. But the optimum often has a lower rank than W, and Q grows
 without limit as a singular value of F goes to zero. Steps are therefore damped: ``(F'F + t I)^-1
-F' V`` takes the place of A, where t is the length of the step inside the range of F. So a step
-changes no direction by more than ``W + t I`` has in it. Directions in which W is large against the
+F' V`` takes the place of A, where t is the length of the step inside the range of F. So no step
+is longer than 1 relative to ``W + t I``. Directions in which W is large against the
 step hardly notice, the others shrink or grow by a bounded factor, and the rank falls as far as the
 data ask for.
 """
