@@ -12,9 +12,9 @@ This is Lemma 3.2 of the FRML paper, ``V W^+ V'`` with its symmetric step, and A
 The retraction needs Q to be small. But the optimum often has a lower rank than W, and Q grows
 without limit as a singular value of F goes to zero. Steps are therefore damped: ``(F'F + t I)^-1
 F' V`` takes the place of A, where t is the length of the step inside the range of F. So no step
-is longer than 1 relative to ``W + t I``. Directions in which W is large against the
-step hardly notice, the others shrink or grow by a bounded factor, and the rank falls as far as the
-data ask for.
+is longer than 1 relative to ``W + t I``. Directions in which W is large against the step hardly
+notice, the others shrink or grow by a bounded factor, and the rank falls as far as the data ask
+for.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from scipy.linalg.lapack import dposv, dpotrf
 # Lift of F'F, relative to the mean squared singular value of F: the norm of a gradient inside the
 # range of F is exact to eight digits.
 LIFT = 1e-9
-# Singular values are kept above this share of the largest. Their part of squared
-# distances is 1e-12, and some twenty steps make them grow again if the data ask for them.
+# Singular values are kept above this share of the largest. Their part of squared distances is
+# 1e-12, and some twenty steps make them grow again if the data ask for them.
 MIN_SHARE = 1e-6
 
 
