@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 from sklearn.base import clone
-from sklearn.datasets import load_digits, load_wine
+from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -78,6 +78,67 @@ def test_steps_get_shorter_and_training_stops(wine):
     assert model.n_iter_ < 300_000
     assert set(multipliers) == {2.0, 0.5, 0.125, 0.03125}
     assert (np.diff(multipliers) <= 0).all()
+
+
+def noisy(X, n=1):
+    """The data beside features that say nothing."""
+    noise = np.random.default_rng(1).normal(size=(len(X), n))
+    return np.hstack((X, noise))
+
+
+def one_feature():
+    """One feature tells two classes apart, and varies less than the others."""
+    y = np.arange(200) % 2
+    rng = np.random.default_rng(0)
+    return (y + 0.05 * rng.normal(size=200))[:, None], y
+
+
+def few_digits():
+    X, y = load_digits(return_X_y=True)
+    return StandardScaler().fit_transform(X[:400]), y[:400]
+
+
+def irises():
+    X, y = load_iris(return_X_y=True)
+    return StandardScaler().fit_transform(X), y
+
+
+@pytest.mark.parametrize(
+    ("data", "low"), [(one_feature, 1), (irises, 2), (few_digits, 10)]
+)
+def test_full_rank_useless_features_and_units_cost_nothing(data, low):
+    X, y = data()
+    options = {"n_triplets": 60_000, "random_state": 0}
+    best = FRML(low, **options).fit(X, y).score(X, y)
+    for other in (X, noisy(X), noisy(X, 4), 1e3 * X):
+        model = FRML(other.shape[1], **options).fit(other, y)
+        assert model.score(other, y) > best - 0.01
+
+
+def many_classes(seed=0, n=400, d=60, n_classes=20):
+    """Classes so far apart that a metric of lower rank than the default will do."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, n_classes, n)
+    X = rng.normal(size=(n, d)) + 2 * rng.normal(size=(n_classes, d))[y]
+    return StandardScaler().fit_transform(X), y
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rank_that_is_not_needed_may_be_lost(dtype):
+    X, y = many_classes()
+    X = X.astype(dtype)
+    model = FRML(n_triplets=100_000, random_state=0).fit(X, y)
+    assert model.score(X, y) > 0.99
+    assert np.isfinite(model.components_).all()
+    again = FRML(init=model.components_, **QUICK).fit(X, y)
+    assert again.score(X, y) > 0.99
+
+
+@pytest.mark.parametrize("step", [1e-3, 1e3, 1e8])
+def test_steps_of_any_length_end_with_a_metric(step, wine):
+    model = FRML(step=step, **QUICK).fit(*wine)
+    assert np.isfinite(model.components_).all()
+    assert model.best_score_ == max(row["score"] for row in model.history_)
 
 
 def test_smaller_is_better_is_known(wine):

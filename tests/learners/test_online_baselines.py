@@ -73,6 +73,23 @@ def test_loreta_steps_against_the_gradient_of_its_loss(rng):
     )
 
 
+@pytest.mark.parametrize("n_useless", [0, 4])
+def test_loreta_of_full_rank_learns_as_well_as_of_low_rank(n_useless, wine):
+    X, y = wine
+    noise = np.random.default_rng(1).normal(size=(len(X), n_useless))
+    best = LORETA(4, n_triplets=40_000, random_state=0).fit(X, y).score(X, y)
+    X = np.hstack((X, noise))
+    for unit in (1, 1e3):
+        model = LORETA(n_triplets=40_000, random_state=0).fit(unit * X, y)
+        assert model.score(unit * X, y) > best - 0.01
+
+
+@pytest.mark.parametrize("step", [1e-3, 1e3, 1e8])
+def test_loreta_takes_steps_of_any_length(step, wine):
+    model = LORETA(step=step, n_triplets=10_000, random_state=0).fit(*wine)
+    assert np.isfinite(model.metric_.query_map).all()
+
+
 def slack_problem(V, similar, u, gamma):
     """The minimiser and the minimum of ITML's objective, by a general convex solver."""
     import cvxpy

@@ -17,10 +17,21 @@ from rankspace._engine.kernels.warp import (
 from rankspace.learners.solvers.points import Points
 from rankspace.learners.solvers.warp import descent as warp_descent
 from rankspace.learners.solvers.warp import sampling as warp
-from rankspace.learners.solvers.warp.descent import Descent, Options, Progress
+from rankspace.learners.solvers.warp.descent import (
+    Descent,
+    Gradient,
+    Options,
+    Progress,
+)
 from rankspace.learners.solvers.warp.embeddings import AllItems
 from rankspace.learners.solvers.warp.factors import DenseFactor
-from rankspace.learners.solvers.warp.riemannian import DAMPING, relative_change, retract
+from rankspace.learners.solvers.warp.riemannian import (
+    MIN_SHARE,
+    keep_rank,
+    lift,
+    retract,
+    solve,
+)
 from rankspace.learners.solvers.warp.sampling import (
     nearest_positives,
     rank_weights,
@@ -439,11 +450,80 @@ def test_seeds_and_stretches(monkeypatch):
     np.testing.assert_array_equal(progress.F, a)
 
 
-def test_rounding_of_a_lost_direction_raises_the_damping():
+@pytest.mark.parametrize("smallest", [-1e-5, 0.0, 1e-300])
+def test_a_lost_direction_is_lifted(smallest):
     """A direction that a metric in single precision has lost may look negative."""
-    gram, cross = np.diag([1.0, 2.0, -1e-5]), np.ones((3, 2))
-    A = relative_change(gram, cross, DAMPING)
+    gram, cross = np.diag([1.0, 2.0, smallest]), np.ones((3, 2))
+    A = solve(lift(gram), cross)
     np.testing.assert_allclose(A[:2], cross[:2] / [[1.0], [2.0]], rtol=0.01)
     assert np.isfinite(A).all()
-    with pytest.raises(np.linalg.LinAlgError, match="lost its rank"):
-        relative_change(gram, cross)
+
+
+def test_no_gram_matrix_is_too_small_to_lift():
+    lifted = lift(np.zeros((2, 2)))
+    np.testing.assert_array_equal(solve(lifted, np.zeros((2, 3))), 0)
+    with pytest.raises(FloatingPointError, match="must be finite"):
+        lift(np.full((2, 2), np.inf))
+
+
+def damped_step(F, V, c, length):
+    """The factor after the library's step of some length along ``-V diag(c) V'``."""
+    lifted = lift(F.T @ F)
+    A = solve(lifted, F.T @ V)
+    S = c[:, None] * A.T
+    moved = V @ S
+    gradient = Gradient(lifted, A @ S, np.zeros(len(A)), moved.T @ moved)
+    inner, tail = gradient.retraction(length)
+    return F @ inner + moved @ tail
+
+
+@settings(deadline=None, max_examples=60)
+@given(seeds, st.floats(-8, 0), st.floats(-3, 6))
+def test_a_step_of_any_length_is_bounded_by_the_damped_metric(seed, share, log_length):
+    """At full rank ``W + t I``, with t the length of the step, grows by a bounded factor."""
+    rng = np.random.default_rng(seed)
+    d = int(rng.integers(2, 7))
+    F = np.linalg.qr(rng.normal(size=(d, d)))[0]
+    F[:, -1] *= 10.0**share
+    V, c = rng.normal(size=(d, 5)), rng.normal(size=5)
+    length = 10.0**log_length
+    moved = damped_step(F, V, c, length)
+    t = length * np.linalg.norm((V * c) @ V.T)
+    root = np.linalg.cholesky(F @ F.T + t * np.eye(d))
+    relative = np.linalg.solve(root, moved)
+    assert np.linalg.norm(relative, 2) < 3.4  # 1 + 1/2 + 3/8 + 3/2
+
+
+@settings(deadline=None, max_examples=40)
+@given(seeds)
+def test_short_steps_are_those_of_the_retraction(seed):
+    F, V, c = low_rank_problem(seed)
+    expected = -reference.tangent(F, (V * c) @ V.T)
+    moved = damped_step(F, V, c, 1e-6)
+    change = (moved @ moved.T - F @ F.T) / 1e-6
+    scale = np.linalg.norm(F) ** 2 + 1
+    np.testing.assert_allclose(change, expected, atol=1e-4 * scale)
+
+
+def test_a_useless_direction_shrinks_away_and_can_come_back():
+    """Its steps are short against a singular value of one, and long against one of 1e-4."""
+    F = np.eye(2)
+    up, down = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([-0.01, 0.3])
+    for _ in range(60):
+        F = damped_step(F, up, down, 0.5)
+    shares = np.linalg.svd(F, compute_uv=False)
+    assert shares[1] < 1e-4 * shares[0]
+    F = keep_rank(F)
+    for _ in range(80):
+        F = damped_step(F, up, -down, 0.5)
+    assert F[1, 1] ** 2 > 1
+
+
+def test_singular_values_stay_above_a_share_of_the_largest(rng):
+    U, _, Vt = np.linalg.svd(rng.normal(size=(7, 3)), full_matrices=False)
+    for smallest in (0.0, 1e-30, 1e-7):
+        kept = keep_rank((U * [5.0, 1.0, smallest]) @ Vt)
+        found = np.linalg.svd(kept, compute_uv=False)
+        np.testing.assert_allclose(found, [5.0, 1.0, 5 * MIN_SHARE], rtol=1e-6)
+    F = (U * [5.0, 1.0, 1e-3]) @ Vt
+    assert keep_rank(F) is F

@@ -60,6 +60,15 @@ def tangent(F, Z):
     return Z @ P + P @ Z - P @ Z @ P
 
 
+def damped(W, F, Z):
+    """The retraction of a step Z, with the inverse of W + t I in the place of that of W."""
+    P = F @ np.linalg.pinv(F)
+    inverse = np.linalg.inv(W + np.linalg.norm(P @ Z @ P) * np.eye(len(W)))
+    inside = F.T @ inverse @ Z @ inverse @ F
+    half = np.eye(F.shape[1]) - inside / 2
+    return F @ (half + 0.375 * inside @ inside) + Z @ inverse @ F @ half
+
+
 class PlainFRML:
     """The whole descent, one triplet and one draw at a time; queries are rows of X."""
 
@@ -139,10 +148,7 @@ class PlainFRML:
             * max(self.distance, 0.01 * np.linalg.norm(W0))
             / np.sqrt(self.squares)
         )
-        inverse = np.linalg.pinv(self.F)
-        change = np.linalg.norm(inverse @ Z @ inverse.T)
-        length = min(length, 0.5 / change)
-        self.F = retract(W, self.F, -length * Z)[1]
+        self.F = damped(W, self.F, -length * Z)
         self.n_triplets += self.batch_size
 
     def run(self, n_triplets):
@@ -184,7 +190,10 @@ class FactoredFRML(PlainFRML):
         length = (
             self.step * max(self.distance, 0.01 * start_norm) / np.sqrt(self.squares)
         )
-        length = min(length, 0.5 / np.linalg.norm(Q))
-        Q, H, identity = -length * Q, -length * H, np.eye(len(Q))
+        inside = length * np.sqrt(np.trace(Q @ G @ Q @ G))
+        identity = np.eye(len(Q))
+        A = np.linalg.solve(G + inside * identity, F.T @ V)
+        H = -length * V @ (c[:, None] * A.T)
+        Q = -length * (A * c) @ A.T
         self.F = F @ (identity - Q / 2 + 0.375 * Q @ Q) + H @ (identity - Q / 2)
         self.n_triplets += self.batch_size

@@ -49,14 +49,16 @@ class FRML(LinearRanker):
 
     Draws triplets of a query, a relevant item and an irrelevant one that is too near (WARP),
     weights them by the rank estimated from the number of draws, and moves a metric ``W = L'L`` of
-    fixed rank along its manifold by a second-order retraction. The learning rate needs no tuning:
-    it adapts to the distance that W has moved, decreases when the validation score stops
-    improving, and does not depend on the scale of the data.
+    fixed rank against the gradient. A step is a second-order retraction along the manifold, damped
+    in the directions in which W is small against the step. The learning rate needs no tuning: it
+    adapts to the distance that W has moved, decreases when the validation score stops improving,
+    and does not depend on the scale of the data.
 
     Parameters
     ----------
     n_components : int, optional
-        The rank m. By default 30, or all features if there are fewer or ``init="identity"``.
+        The largest rank m. By default 30, or all features if there are fewer or
+        ``init="identity"``. Directions that do not help shrink towards zero.
     rank_weights : str, default="reciprocal"
         Cost of an irrelevant item at rank i that is too near: "reciprocal", 1/i, as in the paper;
         "reciprocal@k", 1/i up to rank k; "precision@k", 1 up to rank k; "ndcg", the drop of the

@@ -19,10 +19,10 @@ from .linear import LinearRanker
 from .solvers.log_det import LogDetProjections
 from .solvers.points import Points, scaled_points
 from .solvers.scaling import Scaling
-from .solvers.warp.descent import Progress, distance, squared_norm, step_length
+from .solvers.warp.descent import Gradient, Progress, distance, step_length
 from .solvers.warp.embeddings import draw_pairs
 from .solvers.warp.factors import DenseFactor
-from .solvers.warp.riemannian import DAMPING, relative_change, second_order
+from .solvers.warp.riemannian import lift, solve
 from .solvers.warp.sampling import sampling_of
 
 DEFAULT_COMPONENTS = 30  # as FRML has it
@@ -122,7 +122,7 @@ class LORETA(BaseRanker):
     """LORETA: online learning of a low-rank similarity ``q'Wx`` by Riemannian SGD (PSD-1).
 
     Moves the positive semi-definite W against the symmetric part of the gradient of the hinge loss
-    of triplets, on the manifold of its rank, with the retraction and learning rate of `FRML`.
+    of triplets, on the manifold of its rank, with the damped steps and learning rate of `FRML`.
 
     Parameters
     ----------
@@ -227,18 +227,16 @@ def move_against(progress: Progress, V: np.ndarray, c: np.ndarray) -> None:
     points = Points(np.concatenate((V, np.zeros_like(V[:1]))), np.zeros(0), 0)
     factor = DenseFactor(points, progress.F, progress.start)
     rows = np.arange(len(V))
-    A = relative_change(factor.gram, factor.rows(rows).T, DAMPING)
+    gram = factor.gram
+    lifted = lift(gram)
+    A = solve(lifted, factor.rows(rows).T)
     S = c[:, None] * A.T
-    inside = A @ S
-    no_diagonal = np.zeros(len(A))
     moved = factor.prepare(rows, np.full(len(V), len(V)), S)
+    gradient = Gradient(lifted, A @ S, np.zeros(len(A)), moved)
     start_norm = float(np.linalg.norm(progress.start.T @ progress.start))
-    progress.squares += squared_norm(factor.gram, inside, no_diagonal, moved)
-    travelled = distance(factor.gram, factor.cross, start_norm)
-    progress.distance = max(progress.distance, travelled)
-    length = step_length(progress, start_norm, float(np.linalg.norm(inside)))
-    inner, tail = second_order(-length * inside)
-    factor.move(inner, -length * tail)
+    travelled = distance(gram, factor.cross, start_norm)
+    length = step_length(progress, gradient.norm, travelled, start_norm)
+    factor.move(*gradient.retraction(length))
     progress.F = factor.matrix
 
 

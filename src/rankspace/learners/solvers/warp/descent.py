@@ -17,14 +17,12 @@ from ...._engine.parallel.threads import single_threaded_blas
 from ..points import Points
 from .embeddings import AllItems, DrawnItems, choose_strategy
 from .factors import DenseFactor, GramFactor, ProductTable, ScaledFactor
-from .riemannian import DAMPING, relative_change, second_order
+from .riemannian import damping, keep_rank, lift, second_order, solve
 from .sampling import Sampling
 
 if TYPE_CHECKING:
     from ...._engine.kernels.warp import Triplets
 
-# Largest relative change of W in a step: beyond, a second-order retraction is inaccurate.
-MAX_CHANGE = 0.5
 FIRST_DISTANCE = 0.01  # distance before the first step, as a share of |W|
 
 
@@ -91,7 +89,7 @@ class Descent:
         strategy = choose_strategy(self.points, rank, progress.draws, self.options)
         space = self._space(progress, strategy)
         statistics = self._take_steps(progress, space, n_triplets)
-        progress.F = space.factor.matrix
+        progress.F = keep_rank(space.factor.matrix)
         statistics.strategy = strategy
         return statistics
 
@@ -141,21 +139,16 @@ class Descent:
         left, right, c = self._gradient(batch, weights)
         factor = space.factor
         gram = factor.gram
+        lifted = lift(gram)
         differences = space.rows(left) - space.rows(right)
-        differences = differences.astype(np.float64, copy=False)
-        A = relative_change(gram, differences.T, DAMPING)
+        A = solve(lifted, differences.T.astype(np.float64, copy=False))
         S = c[:, None] * A.T
-        inside = A @ S
         diagonal = self._norm_gradient(progress, len(A))
         moved = factor.prepare(left, right, S)
-        progress.squares += squared_norm(gram, inside, diagonal, moved)
+        gradient = Gradient(lifted, A @ S, diagonal, moved)
         travelled = distance(gram, factor.cross, start_norm)
-        progress.distance = max(progress.distance, travelled)
-        inside = inside + np.diag(diagonal)
-        length = step_length(progress, start_norm, float(np.linalg.norm(inside)))
-        inner, tail = second_order(-length * inside)
-        tail *= -length
-        space.move(inner + diagonal[:, None] * tail, tail)
+        length = step_length(progress, gradient.norm, travelled, start_norm)
+        space.move(*gradient.retraction(length))
         return length
 
     def _gradient(
@@ -192,22 +185,46 @@ def distance(gram: np.ndarray, cross: np.ndarray, start_norm: float) -> float:
     return float(np.sqrt(max(square, 0.0)))
 
 
-def step_length(progress: Progress, start_norm: float, change: float) -> float:
-    """Learning rate by distance over gradients, with a limit on the relative change of W."""
+def step_length(
+    progress: Progress, gradient_norm: float, travelled: float, start_norm: float
+) -> float:
+    """The learning rate by distance over gradients; ``progress`` keeps both."""
+    progress.squares += gradient_norm**2
+    progress.distance = max(progress.distance, travelled)
     farthest = max(progress.distance, FIRST_DISTANCE * start_norm)
-    length = progress.multiplier * farthest / max(np.sqrt(progress.squares), 1e-300)
-    return float(min(length, MAX_CHANGE / max(change, 1e-300)))
+    return float(
+        progress.multiplier * farthest / max(np.sqrt(progress.squares), 1e-300)
+    )
+
+
+class Gradient:
+    """The gradient ``V C V' + F D F'`` on the tangent space at W, known by m x m matrices.
+
+    That is ``Z P + P Z - P Z P`` with P the projection on the range of F, where ``Z P = (V S + F D)
+    F'`` and ``P Z P = F (Q + D) F'``; G is ``F'F``, ``F' V S = G Q``, and D has the given diagonal.
+    """
+
+    def __init__(
+        self, G: np.ndarray, Q: np.ndarray, diagonal: np.ndarray, moved: np.ndarray
+    ) -> None:
+        self.G = G
+        self.inside = Q + np.diag(diagonal)
+        self.diagonal = diagonal
+        self.norm = float(np.sqrt(squared_norm(G, Q, diagonal, moved)))
+
+    def retraction(self, length: float) -> tuple[np.ndarray, np.ndarray]:
+        """The damped step against the gradient, as coefficients of F and of ``V S``."""
+        step = -length * self.inside
+        D = damping(self.G, step)
+        inner, tail = second_order(D @ step @ D.T)
+        tail = -length * (D.T @ tail)
+        return inner + self.diagonal[:, None] * tail, tail
 
 
 def squared_norm(
     G: np.ndarray, Q: np.ndarray, diagonal: np.ndarray, moved: np.ndarray
 ) -> float:
-    """Squared norm of the gradient ``V C V' + F D F'`` projected on the tangent space.
-
-    That is ``2 |Z P|^2 - |P Z P|^2`` with P the projection on the range of F, where
-    ``Z P = (V S + F D) F'`` and ``P Z P = F (Q + D) F'``; G is ``F'F``, ``F' V S = G Q``, and D has
-    the given diagonal.
-    """
+    """Squared norm of a gradient on the tangent space: ``2 |Z P|^2 - |P Z P|^2``."""
     inside = Q @ G
     if diagonal.any():
         mixed = inside * diagonal
