@@ -23,24 +23,33 @@ class Question(NamedTuple):
     """Differences from the baseline that answer one question.
 
     ``differences`` has a row for each strength, the baseline first, and NaN for queries that the
-    question is not about; ``clusters`` are queries that depend on each other.
+    question is not about; ``clusters`` are queries that depend on each other. With several folds,
+    whose maps were learned from overlapping data, errors of folds are correlated too.
     """
 
     differences: np.ndarray
     clusters: np.ndarray
+    n_folds: int = 1
 
     def estimate(self, strength: int) -> ClusteredMean:
         """Mean difference of a strength, with its standard error."""
-        return clustered_mean(self.differences[strength], self.clusters)
+        mean = clustered_mean(self.differences[strength], self.clusters)
+        if self.n_folds == 1:
+            return mean
+        # With correlation r of any two folds the variance is 1 + (n_folds - 1) r times as large. On
+        # 400 samples of 300 queries of NFCorpus r was .03 to .08 with 5 folds.
+        factor = float(np.sqrt(1 + 1 / self.n_folds))
+        return mean._replace(standard_error=factor * mean.standard_error)
 
     def at(self, strengths: np.ndarray) -> Question:
         """The question with one row: the given strength for each query."""
         row = self.differences[strengths, np.arange(strengths.size)]
-        return Question(row[None], self.clusters)
+        return self._replace(differences=row[None])
 
     def without(self, queries: np.ndarray) -> Question:
         """The question without some queries, given as a mask."""
-        return Question(np.where(queries, np.nan, self.differences), self.clusters)
+        differences = np.where(queries, np.nan, self.differences)
+        return self._replace(differences=differences)
 
     @property
     def is_measurable(self) -> bool:

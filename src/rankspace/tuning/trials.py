@@ -56,11 +56,14 @@ class Evidence:
         Queries held out together with their relevant items.
     groups : ndarray of int
         Group of each query: queries of different groups share no relevant item.
+    n_folds : int
+        Number of folds.
     """
 
     by_query: FoldValues
     by_group: FoldValues
     groups: np.ndarray
+    n_folds: int = 1
 
     @cached_property
     def questions(self) -> dict[str, Question]:
@@ -70,9 +73,9 @@ class Evidence:
         new = self.by_group.values - self.by_group.values[0]
         each = np.arange(self.groups.size)
         return {
-            "all": Question(everything, each),
-            "known": Question(known, each),
-            "new": Question(new, self.groups),
+            "all": Question(everything, each, self.n_folds),
+            "known": Question(known, each, self.n_folds),
+            "new": Question(new, self.groups, self.n_folds),
         }
 
     def values_of(self, name: str) -> FoldValues:
@@ -209,11 +212,11 @@ class Trials:
         if n_groups < MIN_GROUPS:
             values = cross_validate(family, by_query, sample, self.deadline, show)
             nothing = values._replace(values=np.full_like(values.values, np.nan))
-            return Evidence(values, nothing, groups), fold_of
+            return Evidence(values, nothing, groups, n_folds), fold_of
         if np.unique(group_queries(data.relevance)).size == n:
             # No two queries share an item, so folds of queries are folds of groups.
             values = cross_validate(family, by_query, sample, self.deadline, show)
-            return Evidence(values, values, groups), fold_of
+            return Evidence(values, values, groups, n_folds), fold_of
         values = cross_validate(
             family, by_query, sample, self.deadline, lambda done: show(done / 2)
         )
@@ -221,7 +224,7 @@ class Trials:
             family, by_group, sample, self.deadline, lambda done: show((1 + done) / 2)
         )
         fold_of["new"] = by_group.fold_of
-        return Evidence(values, new_values, groups), fold_of
+        return Evidence(values, new_values, groups, n_folds), fold_of
 
     def _on_dev(self, family: Family, strength: int) -> Evidence:
         """Evidence of the dev queries, judged with a metric learned from the others."""
