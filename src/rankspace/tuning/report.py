@@ -563,7 +563,13 @@ def _unlearned(trials: Trials, seconds: float) -> TuneReport:
         )
     values = np.full(data.n_queries, np.nan)
     values[data.baseline_queries] = orientation(data.measure) * score.values
-    report = Report({data.measure: values}, frozenset(), data.relevance.query_ids)
+    errors = frozenset() if orientation(data.measure) > 0 else frozenset([data.measure])
+    report = Report(
+        {data.measure: values},
+        errors,
+        data.relevance.query_ids,
+        data.relevance.weights,
+    )
     lists = [(np.zeros(0, np.int64), np.zeros(0))] * data.n_queries
     for query, items, distances in zip(
         data.baseline_queries, score.tops, score.distances, strict=True
