@@ -145,7 +145,7 @@ class Trials:
         measure, _ = parse_measure(self.data.measure)
         if not measure.larger_is_better:
             return False
-        return self.data.baseline_mean() > 1 - self.tolerance
+        return self.data.baseline_mean() >= 1 - self.tolerance
 
     def run(self, families: Sequence[Family]) -> list[Result]:
         """The results of all families, tested with Holm's correction if they are several."""
