@@ -397,7 +397,7 @@ def with_level(alpha):
 @pytest.mark.parametrize("method", families.METHODS)
 def test_every_method_can_be_asked_for(method):
     X, relevance, Q = hidden(n_items=60, n_queries=40)
-    tuned = learned(X, relevance, Q, methods=[method])
+    tuned = learned(X, relevance, Q, methods=[method], n_folds=2)
     assert {r.family for r in tuned.report.path} <= {
         "",
         {**families.LISTWISE, **families.OTHERS}[method],
@@ -489,10 +489,15 @@ def test_any_measure_can_be_improved(measure):
 
 
 @pytest.mark.parametrize("budget", [None, 0])
-def test_reports_of_errors_say_that_less_is_better(budget):
+def test_values_and_lists_of_the_report_say_what_they_are(budget):
     X, relevance, Q = hidden()
-    tuned = learned(X, relevance, Q, measure="first-rank", budget=budget)
-    assert tuned.report.before.errors == {"first-rank"}
+    report = learned(X, relevance, Q, measure="first-rank", budget=budget).report
+    for part, ranking in zip(
+        (report.before, report.after), report.rankings, strict=True
+    ):
+        assert part.smaller_is_better == {"first-rank"}
+        assert part.similarity == ranking.similarity == "cosine"
+        assert (part.weights == 1).all()
 
 
 # ---------------------------------------------------------------------- the same again
