@@ -8,7 +8,12 @@ import scipy.optimize
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankspace.learners.solvers.smooth.lbfgs import lbfgs_steps, minimize_lbfgs
+from rankspace.learners.solvers.smooth.lbfgs import (
+    MEMORY,
+    Curvature,
+    lbfgs_steps,
+    minimize_lbfgs,
+)
 
 
 def bowl(seed, n):
@@ -99,3 +104,60 @@ def test_a_step_into_the_infinite_is_shortened():
 
     points = list(islice(lbfgs_steps(wall, np.array([1e-3])), 300))
     assert points[-1].x[0] == pytest.approx(1000, rel=1e-3)
+
+
+# ---------------------------------------------------------------------- curvature that is kept
+
+
+@given(st.integers(0, 1000), st.floats(-0.004, 2.0))
+def test_the_curvature_of_a_steeper_function_is_exact(seed, added):
+    """The change of the gradient, again by the gradient of the steeper function itself."""
+    function, _ = bowl(seed, 5)
+
+    def steeper(x):
+        value, gradient = function(x)
+        return value + added * (x @ x), gradient + 2 * added * x
+
+    rng = np.random.default_rng(seed)
+    start, step = rng.normal(size=(2, 5))
+    change = function(start + step)[1] - function(start)[1]
+    found = Curvature(step, change, 1 / (step @ change)).steeper(added)
+    expected = steeper(start + step)[1] - steeper(start)[1]
+    np.testing.assert_allclose(found.change, expected, atol=1e-8)
+    assert found.inverse == pytest.approx(1 / (step @ expected))
+    np.testing.assert_array_equal(found.step, step)
+    # Finite differences of the values: along the step the function is a parabola.
+    middle = steeper(start + step / 2)[0]
+    bend = 4 * (steeper(start)[0] + steeper(start + step)[0] - 2 * middle)
+    assert 1 / found.inverse == pytest.approx(bend, rel=1e-5, abs=1e-8)
+
+
+def test_a_history_saves_steps_and_changes_no_minimum():
+    function, lowest = bowl(3, 8)
+    settings = {"tol": 1e-12, "max_iter": 200, "memory": 8, "floor": 1e-9}
+    first = minimize_lbfgs(function, np.zeros(8), **settings)
+    again = minimize_lbfgs(function, np.zeros(8), history=first.history, **settings)
+    assert 0 < len(first.history) <= 8
+    assert again.n_steps < first.n_steps
+    np.testing.assert_allclose(again.parameters, lowest, atol=1e-4)
+    long = minimize_lbfgs(function, np.zeros(8), tol=0, max_iter=50)
+    assert len(long.history) <= MEMORY
+
+
+def test_a_history_that_points_nowhere_is_forgotten():
+    function, lowest = bowl(1, 4)
+    step = np.array([1.0, 0.0, 0.0, 0.0])
+    wrong = Curvature(step, -1e6 * step, -1e-6)
+    found = minimize_lbfgs(
+        function, np.zeros(4), tol=1e-14, max_iter=300, history=[wrong], floor=1e-12
+    )
+    np.testing.assert_allclose(found.parameters, lowest, atol=1e-4)
+
+
+def test_patience_is_the_number_of_small_steps_that_end_a_search():
+    start = np.linspace(-1, 1, 6)
+    values = [point.value for point in islice(lbfgs_steps(rosen, start), 200)]
+    small = [a - b <= 0.1 * max(b, 1.0) for a, b in pairwise(values)]
+    minimum = minimize_lbfgs(rosen, start, tol=0.1, max_iter=200, patience=1)
+    assert minimum.n_steps == small.index(True) + 1
+    assert minimum.n_steps < minimize_lbfgs(rosen, start, tol=0.1, max_iter=200).n_steps

@@ -147,13 +147,7 @@ def test_separate_maps_average_the_shared_and_the_query_map():
         ListwiseMap(0.001, sides=side).fit(X, train, queries=Q[:40])
         for side in ("shared", "query")
     )
-    for part in (both, query):
-        np.testing.assert_array_equal(
-            model.parts_[part.sides].query_map, part.metric_.query_map
-        )
     assert model.n_iter_ == both.n_iter_ + query.n_iter_
-    assert both.parts_ == {}
-    assert set(model.parts_) == {"shared", "query"}
     products = query.metric_.embed_queries(Q) @ X.T
     expected = (both.metric_.distances(Q, X) ** 2 - 2 * products) / 2
     found = model.metric_.distances(Q, X) ** 2
@@ -195,15 +189,6 @@ def test_several_regs_average_their_distances(side):
     expected = (relative(strong.metric_, Q, X) + relative(weak.metric_, Q, X)) / 2
     np.testing.assert_allclose(relative(model.metric_, Q, X), expected, atol=1e-8)
     assert np.abs(expected - relative(weak.metric_, Q, X)).max() > 1e-3
-    np.testing.assert_array_equal(
-        model.parts_["weakest"].query_map, weak.metric_.query_map
-    )
-    for name, part in weak.parts_.items():
-        np.testing.assert_array_equal(
-            model.parts_[f"weakest {name}"].query_map, part.query_map
-        )
-    parts = ["shared", "query", "weakest", "weakest shared", "weakest query"]
-    assert list(model.parts_) == (parts if side == "separate" else ["weakest"])
     assert model.metric_.parameters["reg"] == [0.1, 0.001]
 
 
@@ -514,6 +499,95 @@ def test_wrong_parameters(parameters, message):
         ListwiseMap(**parameters).fit(X, relevance, queries=Q)
 
 
+# ---------------------------------------------------------------------- a path of regs
+
+
+def full_loss(X, Q, relevance, metric, reg):
+    """The loss of a path of cosine or Euclidean maps without whitening, again in plain NumPy."""
+    far = metric.distances(Q, X)
+    far = 2 * far if metric.inner_product else far**2
+    logits = -far / (2 * X.var(axis=0).sum() * 0.5)
+    loss = 0.0
+    for q in range(relevance.n_queries):
+        log_total = np.log(np.exp(logits[q]).sum())
+        relevant = relevance.relevant(q)
+        loss += np.mean(log_total - logits[q, relevant] - np.log(relevant.size))
+    away = metric.query_map - np.eye(X.shape[1])
+    return loss / relevance.n_queries + reg * np.sum(away**2)
+
+
+@pytest.mark.parametrize("sides", ["shared", "query"])
+def test_each_map_of_a_path_is_nearly_as_good_as_one_learned_alone(sides):
+    X, Q, relevance = planted(n=120, n_queries=30)
+    X, Q = unit(X, Q)
+    settings = {"sides": sides, "whiten": 0.0, "temperature": 0.5}
+    regs = [1.0, 0.3, 0.1, 0.03, 0.01]
+    identity = ListwiseMap(1e9, **settings).fit(X, relevance, queries=Q).metric_
+    maps = list(ListwiseMap(**settings).path(X, relevance, regs, queries=Q))
+    assert len(maps) == len(regs)
+    for reg, found in zip(regs, maps, strict=True):
+        assert found.parameters["reg"] == reg
+        alone = ListwiseMap(reg, tol=1e-6, **settings).fit(X, relevance, queries=Q)
+        start = full_loss(X, Q, relevance, identity, 0.0)
+        best = full_loss(X, Q, relevance, alone.metric_, reg)
+        loss = full_loss(X, Q, relevance, found, reg)
+        assert best - 1e-9 <= loss < start
+        assert loss < 1.1 * best
+    assert loss < best + 0.05 * (start - best)
+
+
+def test_a_path_of_separate_sides_learns_each_side_as_a_path_of_its_own():
+    X, Q, relevance = planted()
+    X, Q = unit(X, Q)
+    regs = [0.3, 0.03]
+
+    def learned(sides):
+        model = ListwiseMap(sides=sides)
+        return list(model.path(X, relevance, regs, queries=Q))
+
+    parts = zip(learned("shared"), learned("query"), learned("separate"), strict=True)
+    for shared, query, both in parts:
+        expected = (relative(shared, Q, X) + relative(query, Q, X)) / 2
+        np.testing.assert_allclose(relative(both, Q, X), expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("sides", ["shared", "separate"])
+def test_a_path_is_learned_as_it_is_asked_for_and_ends_when_told(sides):
+    X, Q, relevance = planted(n=80, n_queries=20)
+    calls = []
+
+    def check():
+        calls.append(None)
+        if len(calls) > allowed:
+            raise TimeoutError
+
+    allowed = 10_000
+    path = ListwiseMap(sides=sides).path(
+        X, relevance, [1.0, 0.1, 0.01], queries=Q, check=check
+    )
+    assert not calls
+    next(path)
+    allowed = len(calls)
+    with pytest.raises(TimeoutError):
+        next(path)
+    assert len(calls) == allowed + 1
+
+
+def test_paths_of_several_threads_are_the_same(monkeypatch):
+    X, Q, relevance = planted(n=200, n_queries=40)
+    found = []
+    for cores in (1, 2, 64):
+        monkeypatch.setattr(
+            _threads,
+            "n_threads",
+            lambda cores=cores: 1 if _threads._here.__dict__ else cores,
+        )
+        maps = ListwiseMap(sides="query").path(X, relevance, [0.3, 0.03], queries=Q)
+        found.append([metric.query_map for metric in maps])
+    for other in found[1:]:
+        np.testing.assert_array_equal(found[0], other)
+
+
 # ---------------------------------------------------------------------- similarity
 
 
@@ -536,7 +610,6 @@ def test_under_the_cosine_lengths_change_nothing(sides):
     cosine = ListwiseMap(similarity="cosine", **settings)
     cosine.fit(long_X, relevance, queries=long_Q)
     assert cosine.metric_.similarity == "cosine"
-    assert {part.similarity for part in cosine.parts_.values()} == {"cosine"}
     np.testing.assert_allclose(
         cosine.metric_.distances(long_Q, long_X),
         plain.metric_.distances(Q, X),

@@ -1,265 +1,309 @@
-"""Selection of a candidate, and its significance test, on made-up values."""
+"""Selection of a strength and the decision, beside plain loops and tables of cases."""
 
-from dataclasses import replace
+import itertools
 
 import numpy as np
 import pytest
 
-from rankspace import Ranking, Relevance
-from rankspace.tuning.candidates import BASELINE, Candidate
-from rankspace.tuning.report import TrialResult
-from rankspace.tuning.selection import Selection, evaluate_selection
+from rankspace.evaluation.significance import ClusteredMean
+from rankspace.tuning.selection import (
+    Question,
+    choose_strength,
+    cross_fit,
+    decide,
+    holm,
+    outcome,
+)
 
-MEASURE = "ndcg-linear@10"
-ERROR = "ranking-error"
-
-
-def trial(name, values, part_of="", margin=0.0):
-    """A trial with made-up values and empty rankings."""
-    empty = (np.zeros(0, np.int64), np.zeros(0))
-    ranking = Ranking.from_pairs([empty] * len(values), 300)
-    candidate = Candidate(name, part_of=part_of, margin=margin)
-    return TrialResult(candidate, values, 0.0, ranking)
+TOLERANCE = 0.01
 
 
-def as_errors(trials):
-    return [replace(trial, values=1 - trial.values) for trial in trials]
+def question(*means, n=100, spread=0.01, clusters=None, seed=0):
+    """Differences of a baseline and of strengths with the given means, and noise."""
+    rng = np.random.default_rng(seed)
+    noise = spread * rng.normal(size=(len(means), n))
+    noise -= noise.mean(axis=1, keepdims=True)
+    rows = np.array(means)[:, None] + noise
+    rows = np.concatenate((np.zeros((1, n)), rows))
+    return Question(rows, np.arange(n) if clusters is None else clusters)
 
 
-def judgments(n):
-    return Relevance.from_lists([[0]] * n, n_items=300)
+def all_of(known, new):
+    """Questions about known and new documents, and the one about all queries."""
+    rows = np.concatenate((known.differences, new.differences), axis=1)
+    return {"all": Question(rows, np.arange(rows.shape[1])), "known": known, "new": new}
 
 
-def select(trials, seen=None, measure=MEASURE, **options):
-    n = len(trials[0].values)
-    if seen is None:
-        seen = np.ones(n, dtype=bool)
-    return Selection(trials, seen, judgments(n), measure, **options)
+def choose(known, new, prefer="both"):
+    return choose_strength(all_of(known, new), prefer, TOLERANCE)
 
 
-def test_a_candidate_that_harms_a_group_is_not_selected():
-    seen = np.arange(100) < 80
-    noise = 0.01 * np.random.default_rng(0).normal(size=100)
-    greedy = trial("greedy", np.where(seen, 0.7, 0.4) + noise)
-    modest = trial("modest", np.where(seen, 0.55, 0.5) + noise)
-    trials = [trial(BASELINE, np.full(100, 0.5)), greedy, modest]
-    assert select(trials, seen).pick_by_all().name == "modest"
-    assert select(trials, seen).pick(seen).name == "greedy"
-    assert select(trials[:2], seen).pick_by_all().name == BASELINE
-    errors = select(as_errors(trials), seen, ERROR)
-    assert errors.pick_by_all().name == "modest"
+# ---------------------------------------------------------------------- one standard error
 
 
-def test_harm_to_a_small_group_must_be_significant():
-    seen = np.arange(100) < 90
-    few = np.linspace(-1, 1, 10)
-    # The standard error of the ten is a fifth.
-    for loss, expected in ((0.4, "map"), (0.55, BASELINE)):
-        values = np.where(seen, 0.7, 0.5)
-        values[~seen] += 0.1 * (few - loss)
-        trials = [trial(BASELINE, np.full(100, 0.5)), trial("map", values)]
-        assert select(trials, seen).pick_by_all().name == expected
+def plain_mean_and_error(differences, clusters):
+    """Mean and clustered standard error, one cluster after another."""
+    mean = sum(differences) / len(differences)
+    total, names = 0.0, sorted(set(clusters))
+    for name in names:
+        pairs = zip(differences, clusters, strict=True)
+        total += sum(d - mean for d, cluster in pairs if cluster == name) ** 2
+    n = len(names)
+    return mean, np.sqrt(total * n / (n - 1)) / len(differences)
 
 
-def ahead_of(values, n_errors):
-    """Values that are better by so many standard errors."""
-    noise = np.random.default_rng(0).normal(size=values.size)
-    noise = (noise - noise.mean()) / noise.std()
-    return values + 0.02 * (noise + n_errors / np.sqrt(values.size))
+def plain_strongest(asked):
+    """The first strength whose paired difference from the best is within one standard error."""
+    n_strengths = len(asked[0].differences)
+    scores = []
+    for strength in range(n_strengths):
+        scores.append(np.mean([q.differences[strength].mean() for q in asked]))
+    best = int(np.argmax(scores))
+    for strength in range(n_strengths):
+        parts = []
+        for q in asked:
+            paired = (q.differences[best] - q.differences[strength]).tolist()
+            parts.append(plain_mean_and_error(paired, q.clusters.tolist()))
+        away = np.mean([mean for mean, _ in parts])
+        error = np.sqrt(sum(error**2 for _, error in parts)) / len(parts)
+        if away <= error:
+            return strength
+    raise AssertionError
 
 
-@pytest.mark.parametrize(("n_errors", "clear"), [(1.5, False), (2.5, True)])
-def test_a_clear_winner_is_two_standard_errors_better_than_other_fits(n_errors, clear):
-    first = np.full(100, 0.6)
-    better = ahead_of(first, n_errors)
-    trials = [
-        trial(BASELINE, first - 0.1),
-        trial("first", first),
-        trial("better", better),
-        trial("part", better, part_of="better"),
-    ]
-    for selection in (select(trials), select(as_errors(trials), measure=ERROR)):
-        assert selection.pick_by_all().name == "better"
-        assert selection.is_clear() == clear
-
-
-@pytest.mark.parametrize("margin", [1.0, 2.0])
-@pytest.mark.parametrize(("extra", "expected"), [(-0.5, "first"), (0.5, "other")])
-def test_others_must_beat_the_preferred_candidate_by_their_margin(
-    margin, extra, expected
-):
-    first = np.full(100, 0.6)
-    other = trial("other", ahead_of(first, margin + extra), margin=margin)
-    trials = [trial(BASELINE, first - 0.1), trial("first", first), other]
-    assert select(trials, preferred="first").pick_by_all().name == expected
-    assert select(trials).pick_by_all().name == "other"
-    errors = select(as_errors(trials), measure=ERROR, preferred="first")
-    assert errors.pick_by_all().name == expected
-
-
-def test_if_the_preferred_candidate_does_harm_those_with_a_margin_are_not_selected():
-    seen, raw = np.arange(100) < 90, np.full(100, 0.5)
-    harmful = trial("first", np.where(seen, 0.8, 0.4))
-    useless = trial("first", raw - 0.01)
-    bold = trial("bold", raw + 0.2, margin=2.0)
-    modest = trial("modest", raw + 0.1)
-
-    def picked(*others):
-        trials = [trial(BASELINE, raw), *others]
-        return select(trials, seen, preferred="first").pick_by_all().name
-
-    assert picked(harmful, bold) == BASELINE
-    assert picked(harmful, bold, modest) == "modest"
-    assert picked(useless, bold) == "bold"
-
-
-def test_generalise_selects_by_queries_with_new_items():
-    seen = np.arange(100) < 50
-    noise = 0.01 * np.random.default_rng(0).normal(size=100)
-    memory = trial("memory", np.where(seen, 0.8, 0.51) + noise)
-    general = trial("general", np.where(seen, 0.55, 0.6) + noise)
-    trials = [trial(BASELINE, np.full(100, 0.5)), memory, general]
-    assert select(trials, seen).pick_by_all().name == "memory"
-    assert select(trials, seen, generalise=True).pick_by_all().name == "general"
-
-
-def test_queries_count_by_their_weight():
-    half = np.arange(40) % 2 == 0
-    trials = [
-        trial(BASELINE, np.full(40, 0.5)),
-        trial("one", np.where(half, 0.8, 0.5)),
-        trial("other", np.where(half, 0.5, 0.7)),
-    ]
-    seen = np.ones(40, dtype=bool)
-    for weights, expected in (
-        (np.ones(40), "one"),
-        (np.where(half, 1.0, 2.0), "other"),
-        (np.zeros(40), "one"),
-    ):
-        relevance = replace(judgments(40), weights=weights)
-        selection = Selection(trials, seen, relevance, MEASURE)
-        assert selection.pick_by_all().name == expected
-
-
-# ---------------------------------------------------------------------- significance
-
-
-def evaluated(trials, seen=None, alpha=0.0, single_alpha=0.02, singles=("first",)):
-    """The report of candidates that two halves of the queries select for each other."""
-    n = len(trials[0].values)
-    parts = [np.arange(0, n, 2), np.arange(1, n, 2)]
-    selection = select(trials, seen)
-    return evaluate_selection(selection, parts, alpha, single_alpha, singles).report
-
-
-@pytest.fixture
-def raw(rng):
-    return rng.uniform(0.4, 0.6, size=100)
-
-
-def fickle(raw):
-    """Two candidates, each best for the half that does not select it."""
-    half = np.arange(100) % 2 == 0
-    return [
-        trial("one", raw + np.where(half, 0.2, -0.2) + 0.06),
-        trial("other", raw + np.where(half, -0.2, 0.2) + 0.06),
-    ]
-
-
-def test_the_preferred_candidate_is_taken_if_selection_loses_its_gain(raw):
-    first = trial("first", raw + 0.05)
-    trials = [trial(BASELINE, raw), first, *fickle(raw)]
-    report = evaluated(trials)
-    assert report.chosen == "first"
-    assert report.verdict.startswith("Significantly better: first")
-    np.testing.assert_array_equal(report.after.values[MEASURE], first.values)
-    assert report.trials == trials
-    assert evaluated(trials, alpha=0.02, single_alpha=0).chosen == BASELINE
-
-
-def test_a_better_candidate_is_taken_after_or_instead_of_the_preferred_one(raw):
-    trials = [trial(BASELINE, raw), trial("first", raw + 0.05)]
-    trials.append(trial("better", raw + 0.1))
-    assert evaluated(trials).chosen == "better"
-    trials[1] = trial("first", raw - 0.05)
-    assert evaluated(trials).chosen == BASELINE
-    assert evaluated(trials, alpha=0.01).chosen == "better"
-
-
-def test_a_harmful_preferred_candidate_is_not_taken(raw):
-    seen = np.arange(100) < 80
-    harmful = trial("first", raw + np.where(seen, 0.1, -0.1))
-    report = evaluated([trial(BASELINE, raw), harmful], seen)
-    assert report.chosen == BASELINE
-    assert report.verdict.startswith(
-        "Better overall, but significantly worse for queries with new relevant items"
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("prefer", ["both", "known", "new"])
+def test_the_strongest_within_one_standard_error_is_chosen(seed, prefer):
+    """All gains are large, so that nothing is harmed."""
+    rng = np.random.default_rng(seed)
+    clusters = rng.integers(0, 15, size=60)
+    known = question(*rng.uniform(0.2, 0.3, 6), n=60, spread=0.2, seed=seed)
+    new = question(
+        *rng.uniform(0.2, 0.3, 6), n=60, spread=0.2, seed=seed + 99, clusters=clusters
     )
-    assert evaluated([trial(BASELINE, raw), harmful]).chosen == "first"
+    asked = {"both": [known, new], "known": [known], "new": [new]}[prefer]
+    assert choose(known, new, prefer) == plain_strongest(asked)
 
 
-def test_if_the_preferred_candidate_does_harm_others_are_tested_at_its_level(raw):
-    seen = np.arange(100) < 80
-    harmful = trial("first", raw + np.where(seen, 0.1, -0.1))
-    trials = [trial(BASELINE, raw), harmful, trial("second", raw + 0.03)]
-    assert evaluated(trials, seen).chosen == "second"
-    more, both = [*trials, *fickle(raw)], ("first", "second")
-    assert evaluated(more, seen).chosen == BASELINE
-    assert evaluated(more, seen, singles=both).chosen == "second"
-    trials[1] = trial("first", raw - 0.01)
-    assert evaluated(trials, seen, singles=both).chosen == BASELINE
+def test_the_difference_from_the_best_is_paired():
+    """Two strengths that differ little for each query, and much from query to query."""
+    noise = np.random.default_rng(0).normal(size=100)
+    rows = np.stack((np.zeros(100), 0.50 + noise, 0.51 + 1.01 * noise))
+    paired = Question(rows, np.arange(100))
+    assert choose_strength({"all": paired}, "both", TOLERANCE) == 2
+    unpaired = question(0.50, 0.51, spread=1.0)
+    assert choose_strength({"all": unpaired}, "both", TOLERANCE) == 1
 
 
-@pytest.mark.parametrize("modest", [True, False])
-def test_a_selection_that_harms_a_group_gives_way_to_the_next_best(modest):
-    noise = 0.05 * np.random.default_rng(0).normal(size=120)
-    seen, half = np.arange(120) < 80, np.arange(120) % 2 == 0
-    # Each harms the new queries of one half and is selected by the other half.
-    one = np.where(seen, 0.7, np.where(half, 0.3, 0.7))
-    other = np.where(seen, 0.7, np.where(half, 0.7, 0.3))
-    trials = [trial(BASELINE, np.full(120, 0.5))]
-    trials += [trial("one", one + noise), trial("other", other + noise)]
-    if modest:
-        trials.append(trial("modest", 0.55 + noise))
-    report = evaluated(trials, seen, alpha=0.05, singles=())
-    assert report.trials == trials
-    assert report.chosen == ("modest" if modest else BASELINE)
-    start = "Significantly better" if modest else "Better overall, but significantly"
-    assert report.verdict.startswith(start)
+def test_the_baseline_may_be_chosen():
+    useless = question(-0.05, -0.1)
+    assert choose(useless, useless) == 0
+    noisy = question(0.001, 0.002, spread=0.5)
+    assert choose(noisy, noisy) == 0
 
 
-def test_a_gain_has_half_of_the_two_sided_p_value(raw, rng):
-    better = raw + 0.005 + 0.03 * rng.normal(size=100)
-    trials = [trial(BASELINE, raw), trial("first", better)]
-    report = evaluated(trials, alpha=0.0005, singles=())
-    p_value = report.comparisons["all"].p_value[MEASURE] / 2
-    assert 0.001 < p_value < 0.5
-    assert f"(one-sided p = {p_value:.3g}; required: p < 0.0005)" in report.verdict
-    assert evaluated(trials, alpha=1.001 * p_value, singles=()).chosen == "first"
+def test_preferences_choose_by_the_questions_they_name():
+    """Known documents gain from weak regularisation, new ones from a strong one."""
+    known = question(0.05, 0.10, 0.20)
+    new = question(0.10, 0.06, 0.02)
+    assert choose(known, new, "known") == 3
+    assert choose(known, new, "new") == 1
+    assert choose(known, new, "both") == 3
+    assert choose(question(0.05, 0.10, 0.12), new, "both") == 2
 
 
-def test_a_loss_has_a_one_sided_p_value_near_one():
-    noise = 0.02 * np.random.default_rng(0).normal(size=40)
-    half = np.arange(40) % 2 == 0
-    trials = [
-        trial(BASELINE, np.full(40, 0.5)),
-        trial("one", np.where(half, 0.9, 0.3) + noise),
-        trial("other", np.where(half, 0.3, 0.9) + noise),
-    ]
-    report = evaluated(trials, alpha=0.05, singles=())
-    assert report.chosen == BASELINE
-    assert report.verdict.startswith(
-        "No significant improvement (one-sided p = 1; required: p < 0.05): keep"
-    )
+def test_harm_is_avoided_by_walking_to_stronger_regularisation():
+    known = question(0.05, 0.10, 0.30)
+    new = question(0.01, -0.0005, -0.05)
+    assert choose(known, new, "known") == 3
+    assert choose(known, new, "both") == 2
+    assert choose(known, question(0.01, -0.02, -0.05), "both") == 1
+    assert choose(known, question(-0.02, -0.02, -0.05), "both") == 0
+    gains = question(0.02, 0.05, 0.2)
+    assert choose(question(0.02, -0.03, -0.05), gains, "new") == 1
+    assert choose(gains, gains, "new") == 3
 
 
-def test_false_positives_stay_below_the_sum_of_both_levels():
-    """150 sets of candidates that are no better than the baseline, at 10 % and 2 %."""
-    rng = np.random.default_rng(0)
-    seen, names = np.arange(40) < 25, ("first", "second", "third", "fourth", "fifth")
-    false_positives = 0
-    for _ in range(150):
-        raw = rng.uniform(0.4, 0.6, size=40)
-        others = [trial(name, raw + 0.05 * rng.normal(size=40)) for name in names]
-        report = evaluated([trial(BASELINE, raw), *others], seen, 0.02, 0.1, names)
-        false_positives += report.chosen != BASELINE
-    assert false_positives / 150 < 0.12 + 3 * np.sqrt(0.12 * 0.88 / 150)
+def test_without_known_and_new_all_queries_count():
+    everything = question(0.02, 0.05, 0.05)
+    for prefer in ("both", "known", "new"):
+        assert choose_strength({"all": everything}, prefer, TOLERANCE) == 2
+
+
+# ---------------------------------------------------------------------- cross-fitting
+
+
+def random_questions(seed):
+    rng = np.random.default_rng(seed)
+    n = 150
+    known = question(*rng.uniform(-0.02, 0.05, 5), n=n, spread=0.15, seed=seed)
+    new = question(*rng.uniform(-0.02, 0.05, 5), n=n, spread=0.15, seed=seed + 1)
+    groups = rng.integers(0, 40, size=n)
+    by_query = rng.integers(0, 5, size=n)
+    folds = {"all": by_query, "known": by_query, "new": groups % 5}
+    questions = {"all": known, "known": known, "new": Question(new.differences, groups)}
+    return questions, folds
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_query_takes_part_in_choosing_its_strength(seed):
+    questions, folds = random_questions(seed)
+    chosen = cross_fit(questions, folds, "both", TOLERANCE)
+    rng = np.random.default_rng(seed)
+    for name, fold in itertools.product(folds, range(5)):
+        held_out = folds[name] == fold
+        others = {}
+        for key, q in questions.items():
+            rows = q.differences.copy()
+            rows[1:, held_out] = rng.normal(size=rows[1:, held_out].shape)
+            others[key] = Question(rows, q.clusters)
+        again = cross_fit(others, folds, "both", TOLERANCE)
+        assert np.unique(chosen[name][held_out]).size == 1
+        np.testing.assert_array_equal(again[name][held_out], chosen[name][held_out])
+
+
+def test_each_fold_has_the_strength_that_the_others_choose():
+    questions, folds = random_questions(5)
+    chosen = cross_fit(questions, folds, "both", TOLERANCE)
+    for name, fold in itertools.product(folds, range(5)):
+        kept = folds[name] != fold
+        others = {}
+        for key, q in questions.items():
+            others[key] = Question(q.differences[:, kept], q.clusters[kept])
+        expected = choose_strength(others, "both", TOLERANCE)
+        assert (chosen[name][~kept] == expected).all()
+
+
+def test_cross_fitting_is_not_optimistic():
+    """Noise alone: the strength that looks best gains nothing where it did not choose."""
+    means = []
+    for seed in range(60):
+        rows = np.random.default_rng(seed).normal(size=(7, 60))
+        rows[0] = 0
+        noise = {"all": Question(rows, np.arange(60))}
+        chosen = cross_fit(noise, {"all": np.arange(60) % 5}, "both", 1.0)
+        means.append(rows[chosen["all"], np.arange(60)].mean())
+    assert np.mean(means) < 3 * np.std(means) / np.sqrt(len(means))
+
+
+# ---------------------------------------------------------------------- outcomes, decisions
+
+
+@pytest.mark.parametrize(
+    ("mean", "error", "expected"),
+    [
+        (0.05, 0.01, "safe"),
+        (0.0, 0.001, "safe"),
+        (-0.005, 0.001, "harmed"),  # surely below 0
+        (-0.005, 0.01, "undecided"),
+        (-0.02, 1.0, "harmed"),  # loses more than the tolerance
+        (0.02, 0.05, "undecided"),
+        (0.0, np.nan, "undecided"),
+    ],
+)
+def test_outcomes(mean, error, expected):
+    assert outcome(ClusteredMean(mean, error, 100, 100), TOLERANCE) == expected
+
+
+def one(mean, spread, n=100, clusters=None):
+    """The question of a procedure that was chosen, one row."""
+    q = question(mean, n=n, spread=spread, clusters=clusters)
+    return Question(q.differences[1:], q.clusters)
+
+
+CASES = {
+    "gain": one(0.1, 0.05),
+    "safe": one(0.0, 0.01),
+    "undecided": one(0.0, 0.5),
+    "harmed": one(-0.1, 0.05),
+    "few queries": one(0.3, 0.05, n=20),
+    "few groups": one(-0.1, 0.05, clusters=np.arange(100) % 9),
+}
+
+
+@pytest.mark.parametrize(
+    ("prefer", "overall", "known", "new", "decision"),
+    [
+        ("both", "gain", "gain", "gain", "ship"),
+        ("both", "gain", "gain", "safe", "ship"),
+        ("both", "gain", "gain", "undecided", "known only"),
+        ("both", "gain", "gain", "harmed", "keep"),
+        ("both", "gain", "harmed", "gain", "keep"),
+        ("both", "gain", "undecided", "gain", "ship"),
+        ("both", "safe", "safe", "safe", "keep"),
+        ("both", "safe", "gain", "safe", "keep"),
+        ("both", "gain", "gain", "few queries", "ship"),
+        ("both", "gain", "gain", "few groups", "ship"),
+        ("both", "gain", "few queries", "gain", "ship"),
+        ("both", "gain", "few queries", "harmed", "keep"),
+        ("known", "safe", "gain", "harmed", "known only"),
+        ("known", "safe", "gain", "undecided", "known only"),
+        ("known", "safe", "gain", "gain", "ship"),
+        ("known", "gain", "safe", "gain", "keep"),
+        ("known", "gain", "harmed", "gain", "keep"),
+        ("known", "gain", "few queries", "gain", "ship"),
+        ("new", "gain", "gain", "safe", "keep"),
+        ("new", "gain", "gain", "undecided", "keep"),
+        ("new", "gain", "harmed", "gain", "keep"),
+        ("new", "safe", "safe", "gain", "ship"),
+        ("new", "safe", "undecided", "gain", "ship"),
+        ("new", "gain", "gain", "few queries", "ship"),
+    ],
+)
+def test_decisions(prefer, overall, known, new, decision):
+    questions = {"all": CASES[overall], "known": CASES[known], "new": CASES[new]}
+    verdict = decide(questions, prefer, TOLERANCE)
+    assert verdict.decision == decision
+    for name, case in (("known", known), ("new", new)):
+        assert (name in verdict.outcomes) == (not case.startswith("few"))
+
+
+def test_ten_groups_are_enough():
+    ten = one(-0.1, 0.05, clusters=np.arange(100) % 10)
+    questions = {"all": CASES["gain"], "known": CASES["gain"], "new": ten}
+    assert decide(questions, "both", TOLERANCE).outcomes["new"] == "harmed"
+
+
+def test_values_that_could_not_be_measured_ship_nothing():
+    nothing = Question(np.full((1, 40), np.nan), np.arange(40))
+    questions = dict.fromkeys(("all", "known", "new"), nothing)
+    assert decide(questions, "both", TOLERANCE).decision == "keep"
+
+
+def test_the_level_decides():
+    gain = {"all": one(0.02, 0.1)}
+    p_value = decide(gain, "both", TOLERANCE).p_value
+    assert 0.01 < p_value < 0.04
+    for alpha, decision in ((1.01 * p_value, "ship"), (0.99 * p_value, "keep")):
+        assert decide(gain, "both", TOLERANCE, alpha).decision == decision
+
+
+# ---------------------------------------------------------------------- Holm
+
+
+def plain_holm(p_values, alpha):
+    """Rejections by Holm's definition: the k-th smallest, while each before it is rejected."""
+    order = sorted(range(len(p_values)), key=p_values.__getitem__)
+    rejected = set()
+    for k, number in enumerate(order):
+        if p_values[number] > alpha / (len(p_values) - k):
+            break
+        rejected.add(number)
+    return rejected
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_holm_rejects_what_its_definition_rejects(seed):
+    rng = np.random.default_rng(seed)
+    p_values = (rng.uniform(size=rng.integers(1, 7)) ** 4 / 5).tolist()
+    levels = holm(p_values, 0.025)
+    tested = zip(p_values, levels, strict=True)
+    found = {number for number, (p, level) in enumerate(tested) if p <= level}
+    assert found == plain_holm(p_values, 0.025)
+
+
+def test_one_method_has_the_whole_level():
+    assert holm([0.02]) == [0.025]
+    assert holm([]) == []
+    assert holm([0.02, 0.02]) == [0.0125, 0.0]
+    assert holm([0.02, 0.001]) == [0.025, 0.0125]

@@ -42,7 +42,7 @@ class Judge:
 
     def score(self, metric: Embedding) -> Score:
         """Score of a metric."""
-        if _keeps_items(metric):
+        if _keeps_items(metric) and metric.similarity == self.index.similarity:
             return self._score(self.index, metric.embed_queries(self.split.points))
         return self._score(Index(self.corpus, metric), self.split.points)
 
@@ -108,6 +108,8 @@ def orientation(measure: str) -> float:
 def judged_share(tops: np.ndarray, relevance: Relevance) -> float:
     """Share of the first items of each query that its judgments name."""
     shown = tops >= 0
+    if relevance.background == "irrelevant" and shown.any():
+        return 1.0  # class labels judge every item
     owners = np.repeat(np.arange(len(tops)), TOP).reshape(tops.shape)[shown]
     table = relevance.judged_lists()
     named = scipy.sparse.csr_array(

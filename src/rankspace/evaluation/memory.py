@@ -54,7 +54,7 @@ def memory_values(
 
 def _excess(points: Any, queries: Any, relevance: Relevance) -> Any:
     """Held-out queries by documents: how much the best cosine of a past query exceeds 0.5."""
-    cosines = unit_rows(points, "queries") @ unit_rows(queries, "queries").T
+    cosines = _directions(points) @ _directions(queries).T
     table = relevance.judged_lists()
     relevant = table.data >= relevance.min_relevant_grade
     owners = np.repeat(np.arange(relevance.n_queries), np.diff(table.indptr))[relevant]
@@ -66,6 +66,14 @@ def _excess(points: Any, queries: Any, relevance: Relevance) -> Any:
         np.maximum.at(best, documents, above)
         rows.append(scipy.sparse.csr_array(best[None]))
     return scipy.sparse.vstack(rows, format="csr")
+
+
+def _directions(vectors: np.ndarray) -> np.ndarray:
+    """Vectors at unit length; zero vectors, which resemble none, stay zero."""
+    found = np.zeros_like(vectors)
+    others = np.any(vectors, axis=1)
+    found[others] = unit_rows(vectors[others], "queries")
+    return found
 
 
 def _reranked(

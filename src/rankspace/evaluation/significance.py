@@ -139,6 +139,8 @@ def queries_needed(gain: float, estimate: ClusteredMean) -> int:
     """Queries that show a true gain with 80 % power, by a one-sided test at the 2.5 % level."""
     from scipy.stats import norm
 
-    distance = float(norm.ppf(0.975) + norm.ppf(0.8))
+    bound = float(norm.ppf(0.975))
     deviation = estimate.standard_error * np.sqrt(estimate.n)
-    return max(2, int(np.ceil((distance * deviation / gain) ** 2)))
+    n_queries = ((bound + float(norm.ppf(0.8))) * deviation / gain) ** 2
+    # Guenther's correction: the test is by Student's t, with a deviation that is estimated.
+    return int(np.ceil(n_queries + bound**2 / 2))

@@ -326,7 +326,9 @@ class AsymmetricMetric(_SeparateMaps):
     similarities = ("euclidean", "cosine")
 
 
-def unchanged_metric(n_features: int, similarity: str) -> EmbeddingMetric:
+def unchanged_metric(
+    n_features: int, similarity: str, dtype: Any = np.float64
+) -> EmbeddingMetric:
     """The similarity of unmapped vectors as a metric, the baseline without learning.
 
     Parameters
@@ -335,6 +337,8 @@ def unchanged_metric(n_features: int, similarity: str) -> EmbeddingMetric:
         Number of features.
     similarity : {"cosine", "dot", "euclidean"}
         Inner product at unit length, inner product, or Euclidean distance.
+    dtype : dtype, default=float64
+        Precision of the maps.
 
     Returns
     -------
@@ -348,9 +352,9 @@ def unchanged_metric(n_features: int, similarity: str) -> EmbeddingMetric:
     array([[-0., -1.]])
     """
     check_choice(similarity, "similarity", SIMILARITIES)
+    identity = np.eye(n_features, dtype=dtype)
     if similarity == "euclidean":
-        return LinearMetric.identity(n_features)
-    identity = np.eye(n_features)
+        return LinearMetric(identity, parameters={"method": "euclidean"})
     return BilinearMetric(
         identity, identity, similarity=similarity, parameters={"method": similarity}
     )

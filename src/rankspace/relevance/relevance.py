@@ -408,8 +408,8 @@ class Relevance:
 
     @property
     def has_classes(self) -> bool:
-        """Whether the judgments are class labels, which judge every pair."""
-        return self.background == "irrelevant"
+        """Whether the judgments are class labels: the queries of a class share a row of them."""
+        return self.indptr.size - 1 < self.n_queries
 
     @property
     def unlisted_is_irrelevant(self) -> bool:
@@ -585,9 +585,12 @@ class Relevance:
         if not items[self.items].any():
             return self
         background = self.background
+        grades = self.grades
         if self.unlisted_is_irrelevant:
             background = "irrelevant"
-        grades = np.where(items[self.items], np.nan, self.grades)
+        if self.unjudged == "irrelevant":
+            grades = np.nan_to_num(grades)
+        grades = np.where(items[self.items], np.nan, grades)
         return self._with(grades=grades, background=background, unjudged="ignore")
 
     def _as_separate(self) -> Self:

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from .._engine.checks import SIMILARITIES, check_choice
+from .._engine.similarity import check_no_zeros
 from .._engine.vectors import as_rows
 from ..evaluation.held_out import Judge, Score, orientation
 from ..evaluation.measures import measure_names
 from ..learners.hard_negatives import has_equal_norms
 from ..relevance.relevance import Relevance
-from ..relevance.splits import FEWEST_QUERIES, Split
+from ..relevance.splits import FEWEST_QUERIES, Split, hold_out
 from ..search.exact import as_vectors
 from ..search.index import Index
 
@@ -38,6 +39,8 @@ class TuningData:
         What the search compares by, and the measure to improve.
     query_numbers : ndarray of int
         Numbers of these queries among all that were passed.
+    n_passed : int
+        How many were passed.
     """
 
     X: Any
@@ -46,6 +49,7 @@ class TuningData:
     similarity: str
     measure: str
     query_numbers: np.ndarray
+    n_passed: int
     _indexes: dict[str, Index] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -71,6 +75,21 @@ class TuningData:
             relevance=self.relevance.take_queries(queries),
             queries=vectors,
             query_numbers=self.query_numbers[queries],
+        )
+
+    def without(self, queries: np.ndarray) -> TuningData:
+        """The data without some queries, given as a mask; those that are rows leave the items."""
+        kept = np.flatnonzero(~queries)
+        if self.queries is not None or not queries.any():
+            return self.take(kept)
+        split = hold_out(self.X, self.relevance, None, kept, np.flatnonzero(queries))
+        by_row = kept[np.argsort(self.relevance.query_items[kept])]
+        return replace(
+            self,
+            X=split.X,
+            relevance=split.relevance,
+            query_numbers=self.query_numbers[by_row],
+            _indexes={},
         )
 
     @property
@@ -107,7 +126,7 @@ def check_data(
     """Check vectors and judgments, and keep the queries that can be evaluated."""
     X = as_vectors(as_rows(X), "X")
     if queries is not None:
-        queries = as_vectors(as_rows(queries), "queries")
+        queries = as_vectors(as_rows(queries, "queries"), "queries")
     relevance = _as_relevance(relevance, X, queries, item_ids, query_ids)
     _check_shapes(X, relevance, queries)
     names = measure_names(measure)
@@ -122,9 +141,15 @@ def check_data(
             f"got {numbers.size}. Judge more queries."
         )
     by_default = "euclidean" if queries is None else "cosine"
-    everything = np.arange(relevance.n_queries)
+    similarity_used = similarity or by_default
+    if similarity_used == "cosine":
+        check_no_zeros(X, "X")
+        if queries is not None:
+            check_no_zeros(queries, "queries")
+    n_passed = relevance.n_queries
+    everything = np.arange(n_passed)
     data = TuningData(
-        X, relevance, queries, similarity or by_default, names[0], everything
+        X, relevance, queries, similarity_used, names[0], everything, n_passed
     ).take(numbers)
     if similarity is None:
         _warn_of_lengths(data)

@@ -118,8 +118,9 @@ def families(
             f"methods must be a list of some of {', '.join(METHODS)}: got {methods!r}."
         )
     found: list[Family] = []
-    for method in dict.fromkeys(methods):
+    for method in methods:
         check_choice(method, "methods", METHODS)
+    for method in dict.fromkeys(methods):
         if method in LISTWISE:
             gain = parse_measure(measure)[0].gain
             found.append(_listwise(method, similarity, gain, separate_queries, seed))

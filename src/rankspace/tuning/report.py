@@ -20,6 +20,7 @@ from ..evaluation.report import Report, _Table
 from ..evaluation.significance import queries_needed
 from ..relevance.relevance import Relevance
 from ..search.ranking import Ranking
+from .data import TuningData
 from .selection import ALPHA, MIN_GROUPS, MIN_QUERIES
 from .trials import Evidence, Result, Trials
 
@@ -333,8 +334,8 @@ class _Maker:
             needed=self._needed(),
             judged_share=(shares[0], shares[1]),
             next_steps=self._next_steps(),
-            before=self._as_report(before),
-            after=self._as_report(after),
+            before=_as_report(before, self.data),
+            after=_as_report(after, self.data),
             known=values.known,
             rankings=(
                 self._ranking(np.zeros_like(strengths)),
@@ -352,13 +353,6 @@ class _Maker:
         after = values[strengths, np.arange(strengths.size)]
         return self.sign * values[0], self.sign * after
 
-    def _as_report(self, values: np.ndarray) -> Report:
-        relevance = self.data.relevance
-        errors = frozenset() if self.sign > 0 else frozenset([self.measure])
-        return Report(
-            {self.measure: values}, errors, relevance.query_ids, relevance.weights
-        )
-
     def _ranking(self, strengths: np.ndarray) -> Ranking:
         """The first documents of each query with a strength of its own."""
         values = self.best.judged.by_query
@@ -368,7 +362,7 @@ class _Maker:
         ):
             shown = items >= 0
             lists.append((items[shown], distances[shown]))
-        return Ranking.from_pairs(lists, self.data.relevance.n_items)
+        return _as_ranking(lists, self.data)
 
     # ------------------------------------------------------------------ tables
 
@@ -545,6 +539,26 @@ def _at(table: np.ndarray, strengths: np.ndarray) -> np.ndarray:
     return table[strengths, np.arange(strengths.size)]
 
 
+def _as_report(values: np.ndarray, data: TuningData) -> Report:
+    """The measure of each query as a report."""
+    errors = frozenset() if orientation(data.measure) > 0 else frozenset([data.measure])
+    return Report(
+        {data.measure: values},
+        errors,
+        data.relevance.query_ids,
+        data.relevance.weights,
+        similarity=data.similarity,
+    )
+
+
+def _as_ranking(
+    lists: list[tuple[np.ndarray, np.ndarray]], data: TuningData
+) -> Ranking:
+    """The first documents of each query as a ranking."""
+    ranking = Ranking.from_pairs(lists, data.relevance.n_items)
+    return replace(ranking, similarity=data.similarity)
+
+
 def _unlearned(trials: Trials, seconds: float) -> TuneReport:
     """The report when nothing was learned: no room for a gain, or no time."""
     data = trials.data
@@ -563,14 +577,14 @@ def _unlearned(trials: Trials, seconds: float) -> TuneReport:
         )
     values = np.full(data.n_queries, np.nan)
     values[data.baseline_queries] = orientation(data.measure) * score.values
-    report = Report({data.measure: values}, frozenset(), data.relevance.query_ids)
+    report = _as_report(values, data)
     lists = [(np.zeros(0, np.int64), np.zeros(0))] * data.n_queries
     for query, items, distances in zip(
         data.baseline_queries, score.tops, score.distances, strict=True
     ):
         shown = items >= 0
         lists[query] = (items[shown], distances[shown])
-    ranking = Ranking.from_pairs(lists, data.relevance.n_items)
+    ranking = _as_ranking(lists, data)
     return TuneReport(
         decision="keep",
         sentence=sentence,

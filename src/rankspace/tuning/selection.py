@@ -153,7 +153,8 @@ def decide(
     target = "all" if prefer == "both" else prefer
     p_value = estimates.get(target, estimates["all"]).p_value
     harmed = [name for name in PROTECTED[prefer] if outcomes.get(name) == "harmed"]
-    if p_value > alpha or harmed:
+    is_better = p_value <= alpha  # False for a p-value that is NaN
+    if not is_better or harmed:
         decision = "keep"
     elif outcomes.get("new", "safe") == "safe":
         decision = "ship"

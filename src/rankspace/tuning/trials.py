@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from ..evaluation.held_out import Judge
+from ..evaluation.held_out import Judge, Score
 from ..evaluation.measures import parse_measure
+from ..metrics.embedding import EmbeddingMetric
 from ..relevance.splits import (
+    Split,
     fold_groups,
     fold_queries,
     group_queries,
@@ -146,7 +148,7 @@ class Trials:
         measure, _ = parse_measure(self.data.measure)
         if not measure.larger_is_better:
             return False
-        return self.data.baseline_mean() > 1 - self.tolerance
+        return self.data.baseline_mean() >= 1 - self.tolerance
 
     def run(self, families: Sequence[Family]) -> list[Result]:
         """The results of all families, tested with Holm's correction if they are several."""
@@ -198,7 +200,7 @@ class Trials:
         self, family: Family, show: Callable[[float], Any]
     ) -> tuple[Evidence, dict[str, np.ndarray]]:
         """Evidence from folds of queries and of groups, and the folds of each question."""
-        data = self.data.take(~self.on_dev)
+        data = self.data.without(self.on_dev)
         n = data.n_queries
         n_folds = self.n_folds or (3 if n >= MANY_QUERIES else 5)
         sample = np.zeros(n, dtype=bool)
@@ -232,25 +234,40 @@ class Trials:
         train = np.flatnonzero(~self.on_dev)
         dev = np.flatnonzero(self.on_dev)
         split = hold_out(data.X, data.relevance, data.queries, train, dev)
-        index = None
-        if data.queries is not None:
-            index = data.index()
-        judge = Judge(split, data.similarity, data.measure, index)
-        scores = [judge.baseline()]
-        if strength:
-            metric = learn_until(family, data.take(train), strength, self.deadline)
-            scores.append(judge.score(metric))
         known = share_known(split.relevance, split.judged)
-        values = FoldValues(
-            np.array([score.values for score in scores]),
-            np.full((1, dev.size), np.nan),
-            np.array([score.tops for score in scores]),
-            np.array([score.distances for score in scores]),
-            known,
-        )
+        metric = None
+        if strength:
+            learned_from = data.without(self.on_dev)
+            metric = learn_until(family, learned_from, strength, self.deadline)
+        values = self._judged(split, metric)
+        alone = np.isnan(known)
+        if data.queries is None and alone.any():
+            # Rows of which only other dev rows are relevant, such as a class that is held out, are
+            # new, and rank all rows.
+            judged = data.relevance.take_queries(dev)
+            among_all = self._judged(
+                split._replace(judged=judged, corpus=data.X), metric
+            )
+            for whole, piece in zip(values, among_all, strict=True):
+                whole[:, alone] = piece[:, alone]
+            known = np.where(alone, 0.0, known)
         new_values = np.where(known == 0, values.values, np.nan)
         groups = group_queries(data.relevance)[dev]
-        return Evidence(values, values._replace(values=new_values), groups)
+        no_memory = np.full((1, dev.size), np.nan)
+        found = FoldValues(
+            values.values, no_memory, values.tops, values.distances, known
+        )
+        return Evidence(found, found._replace(values=new_values), groups)
+
+    def _judged(self, split: Split, metric: EmbeddingMetric | None) -> Score:
+        """Scores of the baseline and of a metric, one above the other."""
+        data = self.data
+        index = None if data.queries is None else data.index()
+        judge = Judge(split, data.similarity, data.measure, index)
+        scores = [judge.baseline()]
+        if metric is not None:
+            scores.append(judge.score(metric))
+        return Score(*(np.array(part) for part in zip(*scores, strict=True)))
 
 
 def _tested(judged: Evidence, strengths: dict[str, np.ndarray]) -> dict[str, Question]:

@@ -151,12 +151,20 @@ def tune(
     start = time.perf_counter()
     _check_options(prefer, tolerance, budget, n_folds)
     data = check_data(X, relevance, queries, similarity, measure, item_ids, query_ids)
+    on_dev = _dev_mask(dev, data)
+    n_learned_from = int((~on_dev).sum())
+    if n_folds is not None and n_folds > n_learned_from:
+        raise ValueError(
+            f"n_folds must be at most the number of queries to learn from, {n_learned_from}: got "
+            f"{n_folds}."
+        )
     seed = int(check_random_state(random_state).randint(2**31 - 1))
     todo = families(methods, data.similarity, data.measure, queries is not None, seed)
     deadline = Deadline(None if budget is None else VALIDATION_SHARE * budget)
-    on_dev = _dev_mask(dev, data)
     trial = Trials(data, on_dev, prefer, tolerance, n_folds, seed, deadline, progress)
-    metric: EmbeddingMetric = unchanged_metric(data.X.shape[1], data.similarity)
+    metric: EmbeddingMetric = unchanged_metric(
+        data.X.shape[1], data.similarity, data.X.dtype
+    )
     with warnings.catch_warnings():
         # A learner that does not converge shows in the scores.
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -164,7 +172,7 @@ def tune(
         best = best_result(results)
         if best is not None and best.verdict.decision != "keep":
             progress("learning from all queries", 1.0)
-            learned_from = data if refit_on_dev else data.take(~on_dev)
+            learned_from = data if refit_on_dev else data.without(on_dev)
             metric = learn_until(
                 best.family, learned_from, best.strength, Deadline(None)
             )
@@ -177,21 +185,33 @@ def _check_options(prefer: str, tolerance: Any, budget: Any, n_folds: Any) -> No
     check_scalar(tolerance, "tolerance", Real, min_val=0, max_val=1)
     if budget is not None:
         check_scalar(budget, "budget (seconds)", Real, min_val=0)
+        if np.isnan(budget):
+            raise ValueError("budget must be a number of seconds: got NaN.")
     if n_folds is not None:
         check_scalar(n_folds, "n_folds", Integral, min_val=2)
 
 
 def _dev_mask(dev: Any, data: TuningData) -> np.ndarray:
     """Mask of the queries to judge on; empty without ``dev``."""
-    n_passed = data.query_numbers.max() + 1
+    n_passed = data.n_passed
     if dev is None:
         return np.zeros(data.n_queries, dtype=bool)
     dev = np.asarray(dev)
-    if dev.dtype == bool:
-        dev = np.flatnonzero(dev)
-    if dev.ndim != 1 or dev.dtype.kind not in "iu":
+    if dev.ndim != 1 or dev.dtype.kind not in "iub":
         raise ValueError(
-            f"dev must be numbers of queries, or a mask: got an array of {dev.dtype}."
+            f"dev must be numbers of queries, or a mask: got an array of {dev.dtype} of shape "
+            f"{dev.shape}."
+        )
+    if dev.dtype == bool:
+        if dev.size != n_passed:
+            raise ValueError(
+                f"dev must have an entry for each of {n_passed} queries as a mask: got {dev.size}."
+            )
+        dev = np.flatnonzero(dev)
+    if dev.size and not 0 <= dev.min() <= dev.max() < n_passed:
+        raise ValueError(
+            f"dev must be numbers of queries, from 0 to {n_passed - 1}: got {dev.min()} to "
+            f"{dev.max()}."
         )
     on_dev = np.isin(data.query_numbers, dev)
     n_dev = int(on_dev.sum())
