@@ -36,9 +36,7 @@ def add_tune(verbs: Any) -> None:
         "rankspace tune scifact --split train --output scifact.safetensors",
     )
     add_training_data(parser)
-    add_similarity(
-        parser, "cosine with separate queries, otherwise Euclidean distance"
-    )
+    add_similarity(parser, "cosine with separate queries, otherwise Euclidean distance")
     parser.add_argument(
         "--measure", default="ndcg-linear@10", help="measure to improve"
     )

@@ -70,10 +70,14 @@ def shorten(description: str) -> str:
 
 
 def measure_label(name: str) -> str:
-    """The label of a measure: ``NDCG@10`` for ``ndcg@10``. Unknown names stay unchanged."""
+    """The label of a measure: ``NDCG@10 (linear gain)`` for ``ndcg-linear@10``.
+
+    Unknown names stay unchanged.
+    """
     stem, at, cutoff = name.partition("@")
     label = MEASURES[stem].label if stem in MEASURES else stem
-    return label + at + cutoff
+    label, space, kind = label.partition(" (")
+    return label + at + cutoff + space + kind
 
 
 def measure_meaning(name: str) -> str:
