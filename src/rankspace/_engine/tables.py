@@ -49,5 +49,6 @@ def _format_cell(cell: object) -> str:
         return str(cell)
     if cell != cell:
         return "-"
-    text = f"{cell:.4f}" if abs(cell) < 1000 else f"{cell:.1f}"
-    return text.removeprefix("-") if float(text) == 0 else text
+    if abs(cell) < 1000:
+        return f"{cell:z.4f}"  # zero has no sign
+    return f"{cell:.1f}"

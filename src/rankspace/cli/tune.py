@@ -93,7 +93,7 @@ def tune(options: argparse.Namespace) -> str:
             _write_page(tuned.report, dataset, options.report)
     if options.json:
         files = {"output": options.output, "report": options.report}
-        return as_json({**tuned.report.to_dict(), **files, "notes": notes})
+        return as_json({**tuned.report.to_dict(), **files, "warnings": notes})
     lines = [f"note: {note}" for note in notes]
     return "\n".join([*lines, str(tuned), "", _written(tuned.improved, options)])
 

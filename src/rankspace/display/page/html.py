@@ -23,12 +23,12 @@ def text(value: object) -> str:
 
 
 def number(value: float) -> str:
-    """Format a number: three decimals, one from 100 on, a dash for NaN."""
+    """Format a number: three decimals, one from 100 on, a dash for NaN; zero has no sign."""
     if math.isnan(value):
         return "–"
     if abs(value) >= 100:
-        return f"{value:,.1f}"
-    return f"{value:.3f}".replace("-", "−")
+        return f"{value:,.1f}".replace("-", "−")
+    return f"{value:z.3f}".replace("-", "−")
 
 
 def signed(value: float) -> str:
