@@ -136,7 +136,17 @@ def make_beir(folder):
 @pytest.mark.parametrize("refit", [False, True])
 def test_tune_learns_from_one_split_and_judges_on_another(files, capsys, refit):
     make_beir(files / "beir")
-    words = "tune beir --split train --dev dev --output m --json".split()
+    words = [
+        "tune",
+        "beir",
+        "--split",
+        "train",
+        "--dev",
+        "dev",
+        "--output",
+        "m",
+        "--json",
+    ]
     more = ["--refit-on-dev"] if refit else []
     assert main([*words, *QUICK.split(), *more]) == 0
     content = json.loads(capsys.readouterr().out)
@@ -218,7 +228,7 @@ def test_times(text, number):
 
 def test_help_names_all_methods_and_preferences():
     assert METHODS == families.METHODS
-    assert PREFERENCES == tuple(selection.TARGETS)
+    assert tuple(selection.TARGETS) == PREFERENCES
 
 
 @pytest.mark.parametrize(
