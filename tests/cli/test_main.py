@@ -10,10 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rankspace import LinearMetric, ListwiseMap
+from rankspace import LinearMetric
 from rankspace.cli import main as cli
 from rankspace.cli.progress import Progress
-from rankspace.tuning.candidates import Candidate
 
 QRELS = "q1 0 a 2\nq1 0 b 0\nq2 0 c 1\n"
 RUN = "q1 Q0 a 1 0.9 t\nq1 Q0 b 2 0.8 t\nq2 Q0 a 1 0.7 t\nq2 Q0 c 2 0.6 t\n"
@@ -134,13 +133,13 @@ def test_rank_by_each_similarity_and_say_which(files, capsys):
     nearest = {"cosine": "1", "dot": "2", "euclidean": "0"}
     for similarity, item in nearest.items():
         text = answer(capsys, words, "--similarity", similarity)
-        assert text.splitlines()[-1] == f"similarity: {similarity}"
+        assert text.splitlines()[1] == f"similarity: {similarity}"
         assert (files / "out").read_text().split()[2] == item
     said = "similarity: euclidean (the default; --similarity chooses)"
-    assert answer(capsys, words).splitlines()[-1] == said
+    assert answer(capsys, words).splitlines()[1] == said
     LinearMetric(np.eye(2), similarity="cosine").save("m")
     text = answer(capsys, words, "--metric m")
-    assert text.splitlines()[-1] == "similarity: cosine"
+    assert text.splitlines()[1] == "similarity: cosine"
     assert (files / "out").read_text().split()[2] == "1"
     message = refusal(capsys, words, "--metric m --similarity dot")
     assert "similarity must be that of the metric, 'cosine': got 'dot'" in message
@@ -166,19 +165,64 @@ def test_rank_a_folder_in_the_form_of_beir(files, capsys):
     )
 
 
-def test_demo_prints_tables_and_writes_a_page(files, capsys, monkeypatch):
-    one = [Candidate("one map", ListwiseMap(0.03, sides="query", max_iter=5))]
-    monkeypatch.setattr("rankspace.tuning.tuner.candidates", lambda *sizes: one)
+def test_demo_prints_what_is_true_and_writes_a_page(files, capsys, monkeypatch):
+    from rankspace import Index, compare, evaluate
+    from rankspace.datasets import load_scifact_sample
+    from rankspace.tuning import tuner
+
+    made = []
+
+    def tune_once(*data, progress, **settings):
+        assert settings.pop("queries").shape == (809, 384)
+        assert settings == {"n_folds": 3, "random_state": 0}
+        if not made:
+            tuned = real_tune(*data, queries=train.queries, **settings)
+            made.append(tuned)
+        return made[0]
+
+    real_tune = tuner.tune
+    monkeypatch.setattr(tuner, "tune", tune_once)
+    monkeypatch.setattr("rankspace.tuning.families.TOTAL_REGS", (24.0, 2.4))
+    train, test = (load_scifact_sample().part(name) for name in ("train", "test"))
     text = answer(capsys, "demo --output page.html")
-    assert "Significantly better: one map" in text
-    assert "The metric on 300 other claims:" in text
+    tuned = made[0]
+    assert str(tuned) in text
+    assert tuned.decision == "ship"
+    before, after = (
+        evaluate(
+            index.rank(test.queries, 100), test.relevance, "ndcg-linear@10 map r@10 mrr"
+        )
+        for index in (Index(test.X, similarity="cosine"), Index(test.X, tuned.metric))
+    )
+    assert f"The result on 300 other claims:\n\n{compare(before, after)}\n" in text
     assert text.rstrip().endswith(f"page: {files / 'page.html'}")
     page = (files / "page.html").read_text()
     assert page.lower().startswith("<!doctype html>")
     assert "Most improved" in page
+    assert ">score</th>" in page
+    assert ">distance</th>" not in page
+    _check_groups(page, train, test)
     found = json.loads(answer(capsys, "demo --output page.html --json"))
     assert set(found) == {"tuned", "comparison", "page"}
     assert found["comparison"]["ndcg-linear@10"]["difference"] > 0.05
+
+
+def _check_groups(page, train, test):
+    """The page counts the test queries whose relevant items were in training: all, or none."""
+    taught = {
+        i
+        for q in range(train.relevance.n_queries)
+        for i in train.relevance.relevant(q).tolist()
+    }
+    asked = [
+        set(test.relevance.relevant(q).tolist())
+        for q in range(test.relevance.n_queries)
+    ]
+    n_known = sum(items <= taught for items in asked)
+    n_new = sum(items.isdisjoint(taught) for items in asked)
+    assert n_known + n_new < len(asked)
+    assert f"for known abstracts<small>{n_known}</small>" in page
+    assert f"for new abstracts<small>{n_new}</small>" in page
 
 
 def test_report_writes_a_page_with_texts(files, capsys):

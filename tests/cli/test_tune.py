@@ -1,24 +1,27 @@
 """Tuning by the command line."""
 
 import json
+import shlex
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from planted import planted
-from rankspace import ListwiseMap, load_metric, tune
+from planted import planted, unit_length
+from rankspace import Relevance, load_metric, tune
 from rankspace.cli.main import main
-from rankspace.cli.tune import METHODS, seconds
-from rankspace.tuning import candidates, tuner
-from rankspace.tuning.candidates import Candidate
+from rankspace.cli.tune import METHODS, PREFERENCES, seconds
+from rankspace.metrics import unchanged_metric
+from rankspace.tuning import families, selection
+
+FILES = "tune corpus.npy --queries queries.npy --qrels qrels.txt --output m"
+QUICK = "--similarity euclidean --folds 2"
 
 
 @pytest.fixture(autouse=True)
 def files(tmp_path, monkeypatch):
-    """Files of vectors and judgments in the current folder, and one fast candidate."""
+    """Files of vectors and judgments in the current folder."""
     monkeypatch.chdir(tmp_path)
-    shared = Candidate("shared", ListwiseMap(0.003, random_state=0))
-    monkeypatch.setattr(tuner, "candidates", lambda *sizes: [shared])
     X, relevance, Q = planted()
     np.save("corpus.npy", X)
     np.save("queries.npy", Q)
@@ -27,68 +30,190 @@ def files(tmp_path, monkeypatch):
     return tmp_path
 
 
-def run(options=""):
-    command = "tune corpus.npy --queries queries.npy --qrels qrels.txt --output m"
-    return main([*command.split(), *options.split()])
+def run(options=QUICK):
+    return main([*FILES.split(), *options.split()])
 
 
-def test_tune_writes_the_metric_and_prints_its_gain(capsys):
-    assert run() == 0
-    assert "Significantly better: shared" in capsys.readouterr().out
+def by_python(**changes):
     X, relevance, Q = planted()
-    expected = tune(X, relevance, queries=Q, random_state=0).metric
-    np.testing.assert_allclose(load_metric("m").components, expected.components)
+    settings = {"similarity": "euclidean", "n_folds": 2, "random_state": 0} | changes
+    return tune(X, relevance, queries=Q, **settings)
 
 
-def test_tune_writes_a_page(files, capsys):
-    assert run("--report page.html") == 0
-    assert capsys.readouterr().out.rstrip().endswith("wrote m and page.html")
+def test_tune_writes_the_metric_and_prints_the_report(capsys):
+    assert run() == 0
+    expected = by_python()
+    assert expected.decision == "ship"
+    printed = capsys.readouterr().out
+    assert printed == f"{expected}\n\nwrote the learned metric to m\n"
+    found = load_metric("m")
+    assert found.similarity == "euclidean"
+    np.testing.assert_allclose(found.components, expected.metric.components)
+
+
+def test_keep_writes_the_unchanged_similarity_and_says_so(capsys):
+    _, relevance, _ = planted(informative=False)
+    lines = [f"{q} 0 {i} 1\n" for q in range(60) for i in relevance.relevant(q)]
+    Path("qrels.txt").write_text("".join(lines))
+    assert run("--similarity dot --folds 2") == 0
+    printed = capsys.readouterr().out
+    assert "Keep what you have: " in printed
+    assert printed.endswith("wrote the similarity of unchanged vectors to m\n")
+    found, expected = load_metric("m"), unchanged_metric(6, "dot")
+    Q, X = np.load("queries.npy"), np.load("corpus.npy")
+    np.testing.assert_array_equal(found.distances(Q, X), expected.distances(Q, X))
+
+
+def test_tune_writes_a_page_after_the_metric(files, capsys, monkeypatch):
+    assert run(f"{QUICK} --report page.html") == 0
+    assert capsys.readouterr().out.endswith(" to m, and the page page.html\n")
     assert "rankspace tune: corpus" in (files / "page.html").read_text()
-    assert run("--report no/page.html") == 2
-    assert "does not exist: create it first" in capsys.readouterr().err
+    (files / "m").unlink()
+
+    def full_disk(*arguments, **options):
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr("rankspace.tuning.report.write_report", full_disk)
+    assert run(f"{QUICK} --report page.html") == 2
+    assert (files / "m").exists()
 
 
 def test_tune_prints_json(capsys):
-    assert run("--json --measure map --budget 5m") == 0
+    assert run(f"{QUICK} --json --measure map --budget 5m --prefer known") == 0
     content = json.loads(capsys.readouterr().out)
-    assert content["measure"] == "map"
-    assert content["output"] == "m"
+    expected = by_python(measure="map", prefer="known").report.to_dict()
+    files = {"output": "m", "report": None, "warnings": []}
+    assert content.keys() == expected.keys() | files.keys()
+    for name in expected.keys() - {"seconds"}:
+        assert content[name] == expected[name], name
+    assert files.items() <= content.items()
 
 
-def test_tune_trains_on_one_split_and_evaluates_another(files, capsys):
+def test_options_reach_tune(capsys):
+    options = "--tolerance 0.3 --prefer new --methods query shared --seed 3"
+    assert run(f"--similarity cosine --folds 3 {options} --json") == 0
+    content = json.loads(capsys.readouterr().out)
+    expected = by_python(
+        similarity="cosine",
+        n_folds=3,
+        tolerance=0.3,
+        prefer="new",
+        methods=["query", "shared"],
+        random_state=3,
+    )
+    found = expected.report.to_dict()
+    for name in ("similarity", "prefer", "path", "questions", "notes"):
+        assert content[name] == found[name], name
+
+
+def test_a_similarity_that_was_not_named_is_a_note(capsys):
+    assert run("--folds 2") == 0
+    captured = capsys.readouterr()
+    first = captured.out.splitlines()[0]
+    assert first.startswith("note: the vectors differ in length and similarity was not")
+    assert captured.err == ""
+    assert run("--folds 2 --json") == 0
+    assert json.loads(capsys.readouterr().out)["warnings"] == [
+        first.removeprefix("note: ")
+    ]
+
+
+def make_beir(folder):
+    """A collection with the judged queries in three splits."""
     X, relevance, Q = planted()
-    folder = files / "beir"
     (folder / "qrels").mkdir(parents=True)
     for name, vectors in (("corpus", X), ("queries", Q)):
         rows = [json.dumps({"_id": f"{i}", "text": ""}) for i in range(len(vectors))]
         (folder / f"{name}.jsonl").write_text("\n".join(rows))
         np.save(folder / f"{name}.npy", vectors)
-    for split, queries in (("train", range(30)), ("dev", range(30, 50))):
+    splits = {"train": range(30), "dev": range(30, 50), "test": range(50, 60)}
+    for split, queries in splits.items():
         rows = [f"{q}\t{i}\t1\n" for q in queries for i in relevance.relevant(q)]
         header = "query-id\tcorpus-id\tscore\n"
         (folder / "qrels" / f"{split}.tsv").write_text("".join([header, *rows]))
-    options = ["--split", "train", "--dev", "dev", "--output", "m", "--json"]
-    assert main(["tune", "beir", *options]) == 0
+
+
+@pytest.mark.parametrize("refit", [False, True])
+def test_tune_learns_from_one_split_and_judges_on_another(files, capsys, refit):
+    make_beir(files / "beir")
+    words = [
+        "tune",
+        "beir",
+        "--split",
+        "train",
+        "--dev",
+        "dev",
+        "--output",
+        "m",
+        "--json",
+    ]
+    more = ["--refit-on-dev"] if refit else []
+    assert main([*words, *QUICK.split(), *more]) == 0
     content = json.loads(capsys.readouterr().out)
-    assert content["groups"]["all"]["n_queries"] == 20
-    chosen = relevance.take_queries(np.arange(50))
-    expected = tune(X, chosen, queries=Q[:50], dev=np.arange(30, 50), random_state=0)
+    assert content["judged_on"] == "dev queries"
+    assert content["questions"][0]["n_queries"] == 20
+    assert any("learned from them too" in note for note in content["notes"]) == refit
+    X, relevance, Q = planted()
+    expected = tune(
+        X,
+        relevance.take_queries(np.arange(50)),
+        queries=Q[:50],
+        dev=np.arange(30, 50),
+        refit_on_dev=refit,
+        similarity="euclidean",
+        n_folds=2,
+        random_state=0,
+    )
+    assert expected.improved
     np.testing.assert_allclose(load_metric("m").components, expected.metric.components)
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("words", "message"),
     [
         ("wine --qrels x", "--qrels can only be used with a file of vectors"),
         ("mq2008-like", "mq2008-like"),
+        ("wine --dev nope", "--dev must be a split of wine, which has none"),
+        ("corpus.npy --dev dev", "--dev can only be used with a folder or a data set"),
+        ("wine --dev x --qrels y", "--qrels can only be used with a file of vectors"),
+        ("wine --refit-on-dev", "--refit-on-dev can only be used with --dev"),
+        ("wine --report page.md", "--report is an HTML page and must end in .html"),
+        ("wine --report no/page.html", "does not exist: create it first"),
+        ("wine --report .", "--report must name a file: got the folder ."),
+        ("wine --report m", "--report and --output must be two files: got m for both"),
+        ("wine --tolerance 3", "tolerance == 3.0, must be <= 1"),
+        ("wine --folds 1", "n_folds == 1, must be >= 2"),
         (
-            "wine --dev nope",
-            "--dev must be a split of wine, which has none: got 'nope'",
+            "wine --methods query --similarity dot",
+            "needs separate queries: here the items are the que",
         ),
+        ("wine --measure map@", "measure must be one of auc,"),
+        ("wine --measure 'map mrr'", "measure must be one measure: got 'map mrr'"),
     ],
 )
-def test_bad_input_is_one_sentence(options, message, capsys):
-    assert main(["tune", *options.split(), "--output", "m"]) == 2
+def test_bad_input_is_one_sentence(words, message, files, capsys):
+    assert main(["tune", *shlex.split(words), "--output", "m"]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert not (files / "m").exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("--budget soon", "must be a time such as 60s"),
+        ("--similarity l1", "invalid choice: 'l1'"),
+        ("--prefer old", "invalid choice: 'old'"),
+        ("--methods listwise", "invalid choice: 'listwise'"),
+        ("--exhaustive", "unrecognized arguments: --exhaustive"),
+        ("--generalise", "unrecognized arguments: --generalise"),
+    ],
+)
+def test_options_that_the_parser_refuses(option, message, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        run(option)
+    assert stopped.value.code == 2
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
@@ -101,11 +226,30 @@ def test_times(text, number):
     assert seconds(text) == number
 
 
-def test_a_budget_must_be_a_time(capsys):
-    with pytest.raises(SystemExit):
-        run("--budget soon")
-    assert "must be a time such as 60s" in capsys.readouterr().err
+def test_help_names_all_methods_and_preferences():
+    assert METHODS == families.METHODS
+    assert tuple(selection.TARGETS) == PREFERENCES
 
 
-def test_help_names_all_methods():
-    assert METHODS == candidates.METHODS
+@pytest.mark.parametrize(
+    ("similarity", "method"),
+    [("dot", "query"), ("cosine", "separate"), ("euclidean", "shared")],
+)
+def test_the_next_steps_are_commands_that_run(similarity, method, capsys):
+    pytest.importorskip("faiss")
+    pytest.importorskip("onnx")
+    rng = np.random.default_rng(0)
+    X, Q = unit_length(rng.normal(size=(200, 6))), rng.normal(size=(50, 6))
+    hidden = np.repeat([2.0, 0.1], 3)
+    near = np.argsort(-(Q * hidden) @ (X * hidden).T, axis=1)[:, :4]
+    judgments = Relevance.from_lists(near, n_items=200)
+    settings = {"similarity": similarity, "methods": [method], "n_folds": 2}
+    tuned = tune(X, judgments, queries=Q, random_state=0, **settings)
+    assert tuned.improved
+    tuned.metric.save("METRIC")
+    np.save("CORPUS.npy", X)
+    np.save("QUERIES.npy", Q)
+    commands = [s for s in tuned.report.next_steps if s.startswith("rankspace ")]
+    assert commands
+    for command in commands:
+        assert main(shlex.split(command)[1:]) == 0, capsys.readouterr().err

@@ -10,8 +10,10 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
+from rankspace._engine.tables import as_text
 from rankspace.display.figures import COLOURS
-from rankspace.display.page.html import count, signed
+from rankspace.display.page.answer import Answer, AnswerTable
+from rankspace.display.page.html import count, measure_label, number, signed
 from rankspace.display.page.measures import outcome, verdict
 from rankspace.display.page.report import write_report
 from rankspace.display.page.svg import Scale, _limits, _ticks, class_marker
@@ -533,6 +535,94 @@ def test_words():
         "2,000 queries",
         "3 points",
     ]
+
+
+def test_numbers_that_round_to_zero_have_no_sign():
+    values = [-1e-5, 0.0, -0.0006, -1234.5, float("nan")]
+    assert [number(v) for v in values] == ["0.000", "0.000", "−0.001", "−1,234.5", "–"]
+    rows = [("a", -1e-6, 1.0), ("b", -0.5, float("nan"))]
+    assert as_text(["", "x", "y"], rows).splitlines()[2:] == [
+        "a   0.0000  1.0000",
+        "b  -0.5000       -",
+    ]
+
+
+def test_labels_of_measures():
+    labels = {
+        "ndcg@10": "NDCG@10",
+        "ndcg-linear@10": "NDCG@10 (linear gain)",
+        "ndcg-linear": "NDCG (linear gain)",
+        "map": "MAP",
+        "p@5": "Precision@5",
+        "my-own@3": "my-own@3",
+    }
+    assert {name: measure_label(name) for name in labels} == labels
+
+
+# ---------------------------------------------------------------------- the answer
+
+
+def answer_of(**changes):
+    parts = {
+        "kind": "equal",
+        "badge": "Keep what you have",
+        "sentence": f"Keep it: {HOSTILE}",
+        "tables": [
+            AnswerTable("Values", ["of", "mean", "n"], [("all", -0.0001, 1234)]),
+            AnswerTable("Nothing", ["a"], []),
+        ],
+        "notes": ["A note.", HOSTILE],
+        "next_steps": ["Do this.", "rankspace rank CORPUS --output RUN"],
+    }
+    return Answer(**parts | changes)
+
+
+def test_the_answer_opens_the_page(given, target):
+    write_report(target, **given, answer=answer_of())
+    page, text = outline(target), target.read_text(encoding="utf-8")
+    assert page.count("script") == 0
+    sections = [attrs["class"] for tag, attrs in page.tags if tag == "section"]
+    assert sections[0] == "answer"
+    assert '<p class="badge equal">' in text
+    assert "Keep what you have</p>" in text
+    assert HOSTILE in page.text[page.text.index("A note.") + 1]
+    # Its tables, then what to do next, then how to read them, then the measures.
+    places = [
+        text.index(words)
+        for words in (
+            '<p class="lead">Keep it',
+            "<caption>Values",
+            "<p>Do this.</p>",
+            '<pre class="command">rankspace rank CORPUS --output RUN</pre>',
+            "<li>A note.</li>",
+            'id="measures"',
+        )
+    ]
+    assert places == sorted(places)
+    assert "Nothing" not in text
+    assert "<td>0.000</td><td>1,234</td>" in text
+    assert "No significant change" not in text
+
+
+def test_an_answer_may_have_no_next_steps(given, target):
+    write_report(target, **given, answer=answer_of(next_steps=[]))
+    assert "<h3>Next</h3>" not in target.read_text(encoding="utf-8")
+
+
+def test_similarities_are_shown_as_scores(rng, target):
+    """Rankings keep similarities as negative distances; the page shows what they are."""
+    case_ = case(rng)
+    before, after = case_["rankings"]
+    by_products = replace(before, distances=before.distances - 50, similarity="dot")
+    write_report(target, **case_ | {"rankings": (by_products, after)}, example=3)
+    text = target.read_text(encoding="utf-8")
+    lists = text[text.index('id="example"') :]
+    assert lists.count(">score</th>") == 1
+    assert lists.count(">distance</th>") == 1
+    assert lists.index(">score</th>") < lists.index(">distance</th>")
+    assert not re.search(r">−\d", lists)
+    nearest = before[3][1][0]
+    assert f">{50 - nearest:.3f}</td>" in lists
 
 
 # ---------------------------------------------------------------------- in a browser

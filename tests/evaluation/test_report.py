@@ -54,7 +54,7 @@ def test_means_leave_out_nan_and_weigh_queries():
 def test_mean_of_nothing_is_nan(found):
     assert math.isnan(found.means["map"])
     assert all(math.isnan(bound) for bound in found.intervals["map"])
-    assert "nan" in str(found)
+    assert str(found).splitlines()[2].split()[1:4] == ["-", "-", "-"]
 
 
 @pytest.mark.parametrize("values", [(0.3,), (0.3, NAN), (0.3, 0.3, 0.3)])

@@ -10,7 +10,10 @@ Row = Sequence[object]
 
 
 def as_text(header: Sequence[str], rows: Sequence[Row]) -> str:
-    """Columns aligned by spaces: numbers to the right, the first column and words to the left."""
+    """Columns aligned by spaces: numbers to the right, the first column and words to the left.
+
+    NaN is a dash.
+    """
     columns = []
     for i, column in enumerate(zip(header, *map(_format_row, rows), strict=True)):
         width = max(map(len, column))
@@ -44,6 +47,8 @@ def _format_row(row: Row) -> list[str]:
 def _format_cell(cell: object) -> str:
     if not isinstance(cell, float):
         return str(cell)
+    if cell != cell:
+        return "-"
     if abs(cell) < 1000:
-        return f"{cell:.4f}"
+        return f"{cell:z.4f}"  # zero has no sign
     return f"{cell:.1f}"

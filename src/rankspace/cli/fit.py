@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import argparse
 import time
-import warnings
 from typing import Any
 
-from .options import add_cluster, add_training_data, add_verb, as_json, change
+from .options import (
+    add_cluster,
+    add_training_data,
+    add_verb,
+    as_json,
+    change,
+    warnings_as_notes,
+)
 from .progress import Progress, on_cluster
 
 # Options of the command, and the parameters of estimators that they set.
@@ -74,7 +80,9 @@ def fit(options: argparse.Namespace) -> str:
         progress.say(f"fitting {name} to {dataset.X.shape[0]} items")
         start = time.perf_counter()
         with on_cluster(options, progress):
-            notes = _fit_with_warnings(estimator, dataset)
+            y = dataset.relevance if dataset.labels is None else dataset.labels
+            with warnings_as_notes() as notes:
+                estimator.fit(dataset.X, y, queries=dataset.queries)
     seconds = time.perf_counter() - start
     estimator.metric_.save(options.output)
     n_items, n_features = dataset.X.shape
@@ -94,15 +102,6 @@ def fit(options: argparse.Namespace) -> str:
         f"{estimator.metric_!r} to {options.output}"
     )
     return "\n".join([sentence, *(f"note: {note}" for note in notes)])
-
-
-def _fit_with_warnings(estimator: Any, dataset: Any) -> list[str]:
-    """Fit the estimator; returns its warnings."""
-    y = dataset.relevance if dataset.labels is None else dataset.labels
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        estimator.fit(dataset.X, y, queries=dataset.queries)
-    return list(dict.fromkeys(str(warning.message) for warning in caught))
 
 
 def _estimator(options: argparse.Namespace) -> Any:

@@ -6,7 +6,9 @@ import argparse
 import json
 import os
 import re
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -155,25 +157,35 @@ def add_cluster(parser: Any) -> None:
     )
 
 
-def check_output(output: str | None) -> None:
+def check_output(output: str | None, option: str = "--output") -> None:
     """Raise before any work is done if the output file cannot be written."""
     if output is None:
         return
     if Path(output).is_dir() or output.endswith(("/", os.sep)):
-        raise ValueError(f"--output must name a file: got the folder {output}.")
+        raise ValueError(f"{option} must name a file: got the folder {output}.")
     if not Path(output).parent.is_dir():
         raise ValueError(
             f"the folder {Path(output).parent} does not exist: create it first."
         )
 
 
-def check_page(output: str) -> None:
+def check_page(output: str, option: str = "--output") -> None:
     """Raise if the name of an HTML page promises another format."""
     suffix = Path(output).suffix
     if suffix not in ("", ".html", ".htm"):
         raise ValueError(
-            f"--output is an HTML page and must end in .html: got {output}."
+            f"{option} is an HTML page and must end in .html: got {output}."
         )
+
+
+@contextmanager
+def warnings_as_notes() -> Iterator[list[str]]:
+    """Collect warnings, each once, in a list that is filled at the end."""
+    notes: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield notes
+    notes.extend(dict.fromkeys(str(warning.message) for warning in caught))
 
 
 def change(text: str) -> tuple[str, Any]:

@@ -1,4 +1,4 @@
-"""The command ``rankspace tune``: cross-validate candidates and write the best metric."""
+"""The command ``rankspace tune``: learn a metric, and say whether to use it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,21 @@ import argparse
 import re
 from typing import Any
 
-from .options import add_cluster, add_training_data, add_verb, as_json, check_output
+from .options import (
+    add_cluster,
+    add_similarity,
+    add_training_data,
+    add_verb,
+    as_json,
+    check_output,
+    check_page,
+    warnings_as_notes,
+)
 from .progress import Progress, on_cluster
 
-# Those of tuning.candidates, which takes long to import.
-METHODS = ("listwise", "diagonal", "frml", "mlr")
+# Those of tuning.families and tuning.selection, which take long to import.
+METHODS = ("query", "shared", "separate", "diagonal", "mlr", "frml")
+PREFERENCES = ("both", "known", "new")
 UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -20,30 +30,43 @@ def add_tune(verbs: Any) -> None:
         verbs,
         tune,
         "learn a better metric from judgments, if there is one",
-        "Cross-validate several learned metrics, print the gain of the best one on held-out "
-        "queries, and write it. If there is no significant improvement, write the identity.",
+        "Learn a metric by cross-validation and write it, if it ranks better and neither queries "
+        "for known nor those for new documents lose. Otherwise write the similarity of unchanged "
+        "vectors, and say why.",
         "rankspace tune scifact --split train --output scifact.safetensors",
     )
     add_training_data(parser)
-    parser.add_argument("--dev", help="split to evaluate on, in place of folds")
-    parser.add_argument(
-        "--methods",
-        nargs="+",
-        metavar="METHOD",
-        help=f"methods to try, of {', '.join(METHODS)}; by default those fast enough for the data",
-    )
-    parser.add_argument(
-        "--exhaustive",
-        action="store_true",
-        help="try all candidates on all folds, even after a significant improvement",
-    )
+    add_similarity(parser, "cosine with separate queries, otherwise Euclidean distance")
     parser.add_argument(
         "--measure", default="ndcg-linear@10", help="measure to improve"
     )
     parser.add_argument(
-        "--generalise",
+        "--prefer",
+        choices=PREFERENCES,
+        default="both",
+        help="documents that must gain: those with judged queries (known), others (new), or both",
+    )
+    parser.add_argument(
+        "--tolerance",
+        type=float,
+        default=0.01,
+        help="loss of the measure that does not matter",
+    )
+    parser.add_argument("--dev", help="split to judge on, in place of cross-validation")
+    parser.add_argument(
+        "--refit-on-dev",
         action="store_true",
-        help="select by queries with only new relevant items",
+        help="learn the metric that is written from the --dev queries too",
+    )
+    parser.add_argument(
+        "--methods",
+        nargs="+",
+        choices=METHODS,
+        metavar="METHOD",
+        help=f"families to learn, of {', '.join(METHODS)}; by default query or shared",
+    )
+    parser.add_argument(
+        "--folds", type=int, help="number of folds; by default 5, or 3 for many queries"
     )
     parser.add_argument(
         "--budget", type=seconds, help="time limit, such as 60s, 10m or 1h"
@@ -58,23 +81,43 @@ def add_tune(verbs: Any) -> None:
 
 def tune(options: argparse.Namespace) -> str:
     """Learn a better metric from judgments, if there is one."""
-    check_output(options.report)
+    _check_files(options)
     with Progress("rankspace tune") as progress:
         progress.say(f"reading {options.data}")
         dataset, dev = _read_data(options)
-        with on_cluster(options, progress):
+        with warnings_as_notes() as notes, on_cluster(options, progress):
             tuned = _tune(dataset, dev, options, progress)
+        tuned.metric.save(options.output)
         if options.report:
             progress.say(f"writing {options.report}")
             _write_page(tuned.report, dataset, options.report)
-    tuned.metric.save(options.output)
     if options.json:
         files = {"output": options.output, "report": options.report}
-        return as_json({**tuned.report.to_dict(), **files})
-    written = options.output
+        return as_json({**tuned.report.to_dict(), **files, "warnings": notes})
+    lines = [f"note: {note}" for note in notes]
+    return "\n".join([*lines, str(tuned), "", _written(tuned.improved, options)])
+
+
+def _check_files(options: argparse.Namespace) -> None:
+    if options.report is None:
+        return
+    check_output(options.report, "--report")
+    check_page(options.report, "--report")
+    if options.report == options.output:
+        raise ValueError(
+            f"--report and --output must be two files: got {options.output} for both."
+        )
+
+
+def _written(improved: bool, options: argparse.Namespace) -> str:
+    """The files that were written, and what is in them."""
+    what = "the learned metric"
+    if not improved:
+        what = "the similarity of unchanged vectors"
+    sentence = f"wrote {what} to {options.output}"
     if options.report:
-        written += f" and {options.report}"
-    return f"{tuned}\nwrote {written}"
+        sentence += f", and the page {options.report}"
+    return sentence
 
 
 def _tune(
@@ -89,11 +132,14 @@ def _tune(
         dataset.X,
         dataset.relevance,
         queries=dataset.queries,
-        dev=dev,
+        similarity=options.similarity,
         measure=options.measure,
+        prefer=options.prefer,
+        tolerance=options.tolerance,
+        dev=dev,
+        refit_on_dev=options.refit_on_dev,
         methods=options.methods,
-        exhaustive=options.exhaustive,
-        generalise=options.generalise,
+        n_folds=options.folds,
         budget=options.budget,
         random_state=options.seed,
         progress=show,
@@ -125,13 +171,17 @@ def _read_data(options: argparse.Namespace) -> tuple[Any, Any]:
     """The data set to tune on, and the numbers of its ``--dev`` queries."""
     import numpy as np
 
-    from .inputs import check_split, open_data, training_data
+    from .._engine.vectors import is_vector_file
+    from .inputs import ONLY_DATA_SETS, check_split, training_data
 
     if options.dev is None:
+        if options.refit_on_dev:
+            raise ValueError("--refit-on-dev can only be used with --dev.")
         return training_data(options), None
-    dataset = open_data(
-        options.data, None, embeddings=options.embeddings, unknown=options.unknown
-    )
+    if is_vector_file(options.data):
+        raise ValueError(f"--dev can only be used with {ONLY_DATA_SETS}.")
+    whole = argparse.Namespace(**{**vars(options), "split": None})
+    dataset = training_data(whole)
     check_split("--dev", options.dev, options.data, dataset)
     dev = dataset.splits[options.dev]
     if options.split is None:

@@ -90,7 +90,7 @@ MEASURES = {
     ),
     "ndcg-linear": Measure(
         "ndcg",
-        "NDCG linear",
+        "NDCG (linear gain)",
         "graded gain, discounted by position",
         cut="optional",
         gain="linear",

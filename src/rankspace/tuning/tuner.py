@@ -19,8 +19,9 @@ from ..relevance.splits import FEWEST_QUERIES
 from .cross_validation import Deadline, learn_until
 from .data import TuningData, check_data
 from .families import families
-from .report import TuneReport, make_report
+from .report import TuneReport
 from .selection import TARGETS
+from .summary import make_report
 from .trials import Trials, best_result
 
 # Share of the budget for cross-validation; the rest is for learning from all queries.
@@ -176,7 +177,8 @@ def tune(
             metric = learn_until(
                 best.family, learned_from, best.strength, Deadline(None)
             )
-    report = make_report(trial, results, best, time.perf_counter() - start)
+    seconds = time.perf_counter() - start
+    report = make_report(trial, results, best, seconds, refit_on_dev)
     return Tuned(metric, report)
 
 

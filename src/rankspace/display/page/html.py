@@ -23,12 +23,12 @@ def text(value: object) -> str:
 
 
 def number(value: float) -> str:
-    """Format a number: three decimals, one from 100 on, a dash for NaN."""
+    """Format a number: three decimals, one from 100 on, a dash for NaN; zero has no sign."""
     if math.isnan(value):
         return "–"
     if abs(value) >= 100:
-        return f"{value:,.1f}"
-    return f"{value:.3f}".replace("-", "−")
+        return f"{value:,.1f}".replace("-", "−")
+    return f"{value:z.3f}".replace("-", "−")
 
 
 def signed(value: float) -> str:
@@ -70,10 +70,14 @@ def shorten(description: str) -> str:
 
 
 def measure_label(name: str) -> str:
-    """The label of a measure: ``NDCG@10`` for ``ndcg@10``. Unknown names stay unchanged."""
+    """The label of a measure: ``NDCG@10 (linear gain)`` for ``ndcg-linear@10``.
+
+    Unknown names stay unchanged.
+    """
     stem, at, cutoff = name.partition("@")
     label = MEASURES[stem].label if stem in MEASURES else stem
-    return label + at + cutoff
+    label, space, kind = label.partition(" (")
+    return label + at + cutoff + space + kind
 
 
 def measure_meaning(name: str) -> str:

@@ -104,13 +104,19 @@ class QueryLists:
         after = self._table(query, 1)
         return f'<div class="pair">{before}{after}</div>'
 
+    @cached_property
+    def _shows_scores(self) -> tuple[bool, bool]:
+        """Whether each ranking is by similarities: these are kept as negative distances."""
+        before, after = self.paired.rankings
+        return bool((before.distances < 0).any()), bool((after.distances < 0).any())
+
     def _table(self, query: int, side: int) -> str:
         """The first items of a list, relevant ones marked by a sign, a tint and weight."""
         heads = [
             column("rank"),
             column("", "mark"),
             column("item", "item"),
-            column("distance"),
+            column("score" if self._shows_scores[side] else "distance"),
         ]
         if side:
             heads.append(column("was"))
@@ -132,7 +138,8 @@ class QueryLists:
         listed = zip(*self.ranked(query, side), strict=True)
         for item, name, distance in islice(listed, self.n_listed):
             judgment = judgments.get(int(item), self._unjudged)
-            numbers = [number(distance)]
+            shown = 0.0 - distance if self._shows_scores[side] else distance
+            numbers = [number(shown)]
             if side:
                 numbers.append(str(ranks_before.get(name, "–")))
             description = self._describe(item, name)

@@ -1,0 +1,423 @@
+"""Summary of the trials of `tune`: the tables, sentences and next steps of its report."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..display.page.html import interval, measure_label, number, p_text, signed
+from ..evaluation.held_out import Score, judged_share, orientation
+from ..evaluation.memory import WEIGHTS
+from ..evaluation.report import Report
+from ..evaluation.significance import queries_needed
+from ..search.ranking import Ranking
+from .cross_validation import FoldValues
+from .data import TuningData
+from .report import GAINS, PathRow, QuestionRow, TuneReport
+from .selection import (
+    ALPHA,
+    MIN_GROUPS,
+    MIN_QUERIES,
+    PROTECTED,
+    measurable,
+    outcome,
+)
+from .trials import Evidence, Result, Trials
+
+QUESTIONS = ("all", "known", "new")
+
+
+def make_report(
+    trials: Trials,
+    results: list[Result],
+    best: Result | None,
+    seconds: float,
+    refit_on_dev: bool = False,
+) -> TuneReport:
+    """The report of all trials, about the best result."""
+    if best is None:
+        return _unlearned(trials, seconds)
+    on_dev = bool(trials.on_dev.any())
+    data = trials.data.take(trials.on_dev if on_dev else ~trials.on_dev)
+    sign = orientation(data.measure)
+    rows = {name: _question_row(best, name, data) for name in QUESTIONS}
+    values = best.judged.by_query
+    unchanged = np.zeros(data.n_queries, dtype=np.int64)
+    tuned = best.strengths["all"]
+    shares = [
+        judged_share(_at(values.tops, strengths), data.relevance)
+        for strengths in (unchanged, tuned)
+    ]
+    return TuneReport(
+        decision=best.verdict.decision,
+        sentence=_sentence(trials, results, best, rows),
+        measure=data.measure,
+        similarity=data.similarity,
+        prefer=trials.prefer,
+        judged_on="dev queries" if on_dev else "held-out queries",
+        questions=list(rows.values()),
+        path=_path_rows(results, best, sign),
+        p_value=best.verdict.p_value,
+        needed=_needed(best, rows),
+        judged_share=(shares[0], shares[1]),
+        notes=_notes(trials, rows, shares, refit_on_dev),
+        next_steps=_next_steps(trials, best, rows),
+        before=_report(sign * _at(values.values, unchanged), data),
+        after=_report(sign * _at(values.values, tuned), data),
+        known=values.known,
+        rankings=(
+            _ranking(values, unchanged, data),
+            _ranking(values, tuned, data),
+        ),
+        relevance=data.relevance,
+        query_numbers=data.query_numbers,
+        skipped=trials.skipped,
+        seconds=seconds,
+    )
+
+
+def _unlearned(trials: Trials, seconds: float) -> TuneReport:
+    """The report when nothing was learned: no room for a gain, or no time."""
+    data = trials.data
+    score = data.baseline()
+    label = measure_label(data.measure)
+    if trials.skipped:
+        sentence = (
+            f"Keep what you have: the time budget ended before the {trials.skipped[0]} was "
+            "cross-validated."
+        )
+        next_steps = ["Give it more time."]
+    else:
+        sentence = (
+            f"Keep what you have: unchanged vectors have {label} "
+            f"{number(data.baseline_mean())}, so there is nothing to gain."
+        )
+        next_steps = []
+    everything = np.full(data.n_queries, np.nan)
+    everything[data.baseline_queries] = orientation(data.measure) * score.values
+    report = _report(everything, data)
+    ranking = _baseline_ranking(score, data)
+    return TuneReport(
+        decision="keep",
+        sentence=sentence,
+        measure=data.measure,
+        similarity=data.similarity,
+        prefer=trials.prefer,
+        judged_on="all queries" if len(score.values) == data.n_queries else "a sample",
+        questions=[],
+        path=[],
+        p_value=1.0,
+        needed={},
+        judged_share=(np.nan, np.nan),
+        notes=[],
+        next_steps=next_steps,
+        before=report,
+        after=report,
+        known=np.full(data.n_queries, np.nan),
+        rankings=(ranking, ranking),
+        relevance=data.relevance,
+        query_numbers=data.query_numbers,
+        skipped=trials.skipped,
+        seconds=seconds,
+    )
+
+
+# ---------------------------------------------------------------------- values
+
+
+def _at(table: np.ndarray, strengths: np.ndarray) -> np.ndarray:
+    """The entry of each query at a strength of its own."""
+    return table[strengths, np.arange(strengths.size)]
+
+
+def _report(values: np.ndarray, data: TuningData) -> Report:
+    errors = frozenset([data.measure] if orientation(data.measure) < 0 else [])
+    return Report(
+        {data.measure: values},
+        errors,
+        data.relevance.query_ids,
+        similarity=data.similarity,
+    )
+
+
+def _ranking(values: FoldValues, strengths: np.ndarray, data: TuningData) -> Ranking:
+    """The first items of each query with a strength of its own."""
+    tops = _at(values.tops, strengths)
+    return _as_ranking(tops, _at(values.distances, strengths), data)
+
+
+def _baseline_ranking(score: Score, data: TuningData) -> Ranking:
+    """The first items of the queries of a sample; other lists are empty."""
+    tops = np.full((data.n_queries, score.tops.shape[1]), -1)
+    distances = np.full(tops.shape, np.nan)
+    tops[data.baseline_queries] = score.tops
+    distances[data.baseline_queries] = score.distances
+    return _as_ranking(tops, distances, data)
+
+
+def _as_ranking(tops: np.ndarray, distances: np.ndarray, data: TuningData) -> Ranking:
+    shown = tops >= 0
+    ends = np.cumsum(shown.sum(axis=1))
+    return Ranking(
+        np.concatenate(([0], ends)),
+        tops[shown],
+        distances[shown],
+        data.relevance.n_items,
+        similarity=data.similarity,
+    )
+
+
+# ---------------------------------------------------------------------- tables
+
+
+def _question_row(best: Result, name: str, data: TuningData) -> QuestionRow:
+    label = _label(name, data)
+    question = best.question(name)
+    asked = ~np.isnan(question.differences[0])
+    n_groups = int(np.unique(question.clusters[asked]).size)
+    counts = (int(asked.sum()), n_groups)
+    if name not in best.verdict.estimates:
+        blank = (np.nan,) * 6
+        return QuestionRow(label, *blank, *counts, "not measurable")
+    estimate = best.verdict.estimates[name]
+    sign = orientation(data.measure)
+    values = best.judged.values_of(name)
+    unchanged = sign * float(values.values[0, asked].mean())
+    difference = sign * estimate.mean
+    memory = sign * _memory(best.judged, values.memory, asked)
+    low, high = sorted(sign * limit for limit in estimate.interval)
+    means = (unchanged, memory, unchanged + difference)
+    verdict = best.verdict.outcomes[name]
+    return QuestionRow(label, *means, difference, low, high, *counts, verdict)
+
+
+def _label(name: str, data: TuningData) -> str:
+    if name == "all":
+        return "all queries"
+    return f"{name} {'classes' if data.relevance.has_classes else 'documents'}"
+
+
+def _memory(judged: Evidence, memory: np.ndarray, asked: np.ndarray) -> float:
+    """Mean of the memory baseline with the weight that is best over all queries."""
+    overall = judged.by_query.memory
+    if len(overall) < len(WEIGHTS) or np.isnan(overall).all():
+        return np.nan
+    best = int(np.nanmean(overall, axis=1).argmax())
+    return float(np.nanmean(memory[best, asked]))
+
+
+def _path_rows(results: list[Result], best: Result, sign: float) -> list[PathRow]:
+    acted_on = 0 if best.verdict.decision == "keep" else best.strength
+    rows: list[PathRow] = []
+    for result in results:
+        means = sign * _path_means(result.path)
+        for strength, label in enumerate(("unchanged", *result.family.strengths)):
+            if strength == 0 and rows:
+                continue
+            family = result.family.label if strength else ""
+            chosen = strength == acted_on and (not strength or result is best)
+            everything, known, new = means[strength].tolist()
+            rows.append(PathRow(family, label, everything, known, new, chosen))
+    return rows
+
+
+def _path_means(path: Evidence) -> np.ndarray:
+    """Means by strength, for all queries and for known and new documents."""
+    means = []
+    for name in QUESTIONS:
+        asked = ~np.isnan(path.questions[name].differences[0])
+        values = path.values_of(name).values[:, asked]
+        empty = np.full(len(values), np.nan)
+        means.append(values.mean(axis=1) if asked.any() else empty)
+    return np.column_stack(means)
+
+
+def _needed(best: Result, rows: dict[str, QuestionRow]) -> dict[str, dict[float, int]]:
+    """Queries that show a gain with 80 % power, by the spread of the best strength."""
+    needed = {}
+    for name, question in measurable(best.path.questions).items():
+        means = np.nanmean(question.differences[1:], axis=1)
+        spread = question.estimate(1 + int(means.argmax()))
+        if np.isfinite(spread.standard_error):
+            counts = {gain: queries_needed(gain, spread) for gain in GAINS}
+            needed[rows[name].label] = counts
+    return needed
+
+
+# ---------------------------------------------------------------------- sentences
+
+
+def _sentence(
+    trials: Trials, results: list[Result], best: Result, rows: dict[str, QuestionRow]
+) -> str:
+    decision = best.verdict.decision
+    if decision == "keep":
+        reason = _harm(trials, best, rows) or _no_gain(trials, results, best, rows)
+        return f"Keep what you have: {reason}"
+    row = rows[_target(trials, best)]
+    where = "" if row is rows["all"] else f" for {row.label}"
+    what = "Ship it"
+    if decision == "known only":
+        what = f"Ship it for {rows['known'].label} only"
+    return _plain(
+        f"{what} ({best.family.label}): {measure_label(trials.data.measure)}{where} improves from "
+        f"{number(row.unchanged)} to {number(row.tuned)} (p {p_text(best.verdict.p_value)}). "
+        f"{_about_new(trials, best, rows['new'])}"
+    )
+
+
+def _plain(sentence: str) -> str:
+    """The same in ASCII, for terminals and JSON."""
+    return sentence.replace("\u2212", "-").replace("\u00a0", " ")
+
+
+def _target(trials: Trials, best: Result) -> str:
+    """The question that is tested."""
+    name = "all" if trials.prefer == "both" else trials.prefer
+    return name if name in best.verdict.estimates else "all"
+
+
+def _change(row: QuestionRow) -> str:
+    limits = interval((row.low, row.high), signed)
+    return f"{signed(row.difference)}, 95 % interval {limits}"
+
+
+def _about_new(trials: Trials, best: Result, row: QuestionRow) -> str:
+    name = row.label.capitalize()
+    if row.outcome == "safe":
+        return f"{name} do not lose: {_change(row)}."
+    if row.outcome == "harmed":
+        return f"{name} lose: {_change(row)}."
+    if row.outcome == "undecided":
+        n = _to_settle(trials, best)
+        return f"{name} may lose: {_change(row)}; {n:,} judged queries would settle it."
+    return f"{name} could not be measured."
+
+
+def _to_settle(trials: Trials, best: Result) -> int:
+    """Queries that would show whether new documents lose more than the tolerance."""
+    estimate = best.verdict.estimates["new"]
+    margin = max(estimate.mean, -trials.tolerance / 2) + trials.tolerance
+    return queries_needed(margin, estimate)
+
+
+def _harm(trials: Trials, best: Result, rows: dict[str, QuestionRow]) -> str:
+    """Which protected question loses: by the tested map, or by the one that gains most."""
+    questions = measurable(best.path.questions)
+    strongest_gain = int(np.nanmean(questions["all"].differences, axis=1).argmax())
+    sign = orientation(trials.data.measure)
+    for name in PROTECTED[trials.prefer]:
+        if best.verdict.outcomes.get(name) == "harmed":
+            lost = _change(rows[name])
+            return _plain(f"the learned map harms {rows[name].label}: {lost}.")
+        if best.strength or not strongest_gain or name not in questions:
+            continue
+        estimate = questions[name].estimate(strongest_gain)
+        if outcome(estimate, trials.tolerance) == "harmed":
+            limits = sorted(sign * limit for limit in estimate.interval)
+            lost = f"{signed(sign * estimate.mean)} ({interval((limits[0], limits[1]), signed)})"
+            return _plain(
+                f"the map that gains most harms {rows[name].label}, {lost}, and no stronger "
+                "regularisation gains without harm."
+            )
+    return ""
+
+
+def _no_gain(
+    trials: Trials, results: list[Result], best: Result, rows: dict[str, QuestionRow]
+) -> str:
+    row = rows[_target(trials, best)]
+    if not row.difference:
+        return "no regularisation ranks better than unchanged vectors."
+    required = ALPHA / max(1, len(results))
+    return _plain(
+        f"no significant gain for {row.label}: {_change(row)} (p {p_text(best.verdict.p_value)}, "
+        f"required: at most {required:.2g})."
+    )
+
+
+def _notes(
+    trials: Trials,
+    rows: dict[str, QuestionRow],
+    shares: list[float],
+    refit_on_dev: bool,
+) -> list[str]:
+    """How to read the tables, and what could not be measured."""
+    on_dev = trials.on_dev.any()
+    tuned = "Tuned: each query is ranked by a map that it took no part in learning or choosing."
+    if on_dev and refit_on_dev:
+        tuned = (
+            "Tuned: values of a map learned without the dev queries; the map that is returned is "
+            "learned from them too."
+        )
+    elif on_dev:
+        tuned = "Tuned: the map is learned without the dev queries."
+    tolerance = f"{trials.tolerance:g}"
+    notes = [
+        tuned,
+        f"Safe: loses less than {tolerance}, by the 95 % interval. Harmed: loses more than "
+        f"{tolerance}, or loses significantly. Undecided: too few queries to tell.",
+    ]
+    if not np.isnan(rows["all"].memory):
+        notes.append(
+            "Memory: no map, but documents judged relevant to similar past queries rank higher."
+        )
+    if any(row.outcome != "not measurable" for row in rows.values()):
+        notes.append(
+            "Queries needed: with so many judged queries, a gain of this size is significant in "
+            "four of five cases."
+        )
+    for row in rows.values():
+        if row.outcome == "not measurable":
+            notes.append(
+                f"Not measurable: {row.label}. That takes {MIN_QUERIES} queries in {MIN_GROUPS} "
+                f"groups without a relevant document in common; there are {row.n_queries} in "
+                f"{row.n_groups}."
+            )
+    notes.append(
+        f"Of the first ten documents, {shares[0]:.0%} are judged with unchanged vectors and "
+        f"{shares[1]:.0%} with tuned ones; the others count as irrelevant."
+    )
+    if trials.skipped:
+        notes.append(f"Skipped for lack of time: {', '.join(trials.skipped)}.")
+    return notes
+
+
+def _next_steps(
+    trials: Trials, best: Result, rows: dict[str, QuestionRow]
+) -> list[str]:
+    """What to do next: sentences, and commands that start with "rankspace"."""
+    if best.verdict.decision == "keep":
+        return _steps_to_gain(trials, best)
+    steps = []
+    if best.family.method == "query":
+        steps += [
+            "Map each query before the search. Documents and their index stay as they are.",
+            "rankspace transform METRIC QUERIES.npy --side queries --output MAPPED.npy",
+            "rankspace export METRIC --to onnx --side queries --output QUERIES.onnx",
+        ]
+    else:
+        steps += [
+            "Build a new index of mapped documents. It maps queries itself.",
+            "rankspace export METRIC --to faiss --vectors CORPUS.npy --output CORPUS.faiss",
+        ]
+    if best.verdict.decision == "known only":
+        steps.append(
+            f"Where searches are for {rows['new'].label}, keep unchanged vectors until more "
+            "queries are judged."
+        )
+    return steps
+
+
+def _steps_to_gain(trials: Trials, best: Result) -> list[str]:
+    """What may help where nothing is gained."""
+    steps = ["Judge more queries, and run tune again."]
+    known = best.path.questions["known"]
+    if trials.prefer != "known" and known.is_measurable:
+        means = np.nanmean(known.differences[1:], axis=1)
+        gain = known.estimate(1 + int(means.argmax()))
+        if gain.p_value <= ALPHA:
+            steps.append(
+                "If all your searches are for documents with judged queries, tune for these: "
+                "prefer='known', or --prefer known."
+            )
+    return steps

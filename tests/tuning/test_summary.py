@@ -1,0 +1,154 @@
+"""Sentences, notes and next steps of the tuning report."""
+
+import json
+
+import numpy as np
+import pytest
+
+from rankspace import Relevance
+from rankspace.cli.main import build_parser
+from rankspace.tuning.cross_validation import Deadline, FoldValues
+from rankspace.tuning.data import check_data
+from rankspace.tuning.families import families
+from rankspace.tuning.selection import choose_strength, decide, measurable
+from rankspace.tuning.summary import make_report
+from rankspace.tuning.trials import Evidence, Result, Trials
+
+N = 200  # queries, half of them for known documents
+
+
+def fold_values(gains, spread, known=0.0):
+    """Values with these mean gains along the path, the same noise at each strength."""
+    noise = spread * np.linspace(-1, 1, N)[np.random.default_rng(0).permutation(N)]
+    gains = np.array([0.0, *gains])
+    values = 0.5 + gains[:, None] + np.where(gains[:, None], noise, 0.0)
+    tops = np.tile(np.arange(10), (len(gains), N, 1))
+    memory = np.full((5, N), 0.6)
+    return FoldValues(values, memory, tops, tops - 10.0, np.full(N, known))
+
+
+def report_of(
+    known, new, prefer="both", spread=0.05, method="query", measure="map"
+):
+    """The report about these gains of known and of new documents along the path."""
+    rng = np.random.default_rng(0)
+    X, Q = rng.normal(size=(50, 3)), rng.normal(size=(N, 3))
+    relevance = Relevance.from_lists(np.arange(N)[:, None] % 50, n_items=50)
+    data = check_data(X, relevance, Q, "cosine", measure, None, None)
+    on_dev = np.zeros(N, dtype=bool)
+    quiet = (lambda step, fraction: None,)
+    trials = Trials(data, on_dev, prefer, 0.01, None, 0, Deadline(None), *quiet)
+    family = families([method], "cosine", measure, True, 0)[0]
+    steps = len(family.strengths)
+    path = Evidence(
+        fold_values([*known, *[known[-1]] * (steps - len(known))], spread, known=1.0),
+        fold_values([*new, *[new[-1]] * (steps - len(new))], spread),
+        np.arange(N),
+    )
+    questions = path.questions
+    strength = choose_strength(measurable(questions), prefer, 0.01)
+    strengths = dict.fromkeys(questions, np.full(N, strength))
+    tested = {name: q.at(strengths[name]) for name, q in questions.items()}
+    verdict = decide(tested, prefer, 0.01)
+    result = Result(family, path, strength, path, strengths, verdict)
+    return make_report(trials, [result], result, 1.0)
+
+
+def test_ship():
+    report = report_of([0.05, 0.1], [0.0, 0.02])
+    assert report.decision == "ship"
+    assert report.sentence.startswith(
+        "Ship it (map of the queries): MAP improves from 0.500 to 0.600 (p < 0.001). "
+        "New documents do not lose: +0.020, 95 % interval +0.016 to +0.024."
+    )
+    assert [row.chosen for row in report.path].index(True) == 2
+
+
+def test_undecided_ships_for_known_documents_only():
+    report = report_of([0.3, 0.3], [-0.001, -0.001], spread=0.2)
+    assert report.decision == "known only"
+    assert report.sentence.startswith("Ship it for known documents only (map of the")
+    assert "New documents may lose: -0.001, 95 % interval -0.017 to +0.015; " in (
+        report.sentence
+    )
+    # Twice the normal quantiles of level and power, squared, over the squared margin of 0.009.
+    deviation = 0.2 * np.std(np.linspace(-1, 1, N), ddof=1)
+    expected = (2.801585 * deviation / 0.009) ** 2
+    (number,) = [w for w in report.sentence.split() if w.replace(",", "").isdigit()]
+    assert int(number.replace(",", "")) == pytest.approx(expected, abs=1)
+    assert "keep unchanged vectors until more" in report.next_steps[-1]
+
+
+def test_keep_because_all_that_gain_harm_new_documents():
+    report = report_of([0.1, 0.2], [-0.1, -0.2])
+    assert report.decision == "keep"
+    assert report.sentence == (
+        "Keep what you have: the map that gains most harms new documents, -0.200 (-0.204 to "
+        "-0.196), and no stronger regularisation gains without harm."
+    )
+    assert any("--prefer known" in step for step in report.next_steps)
+    assert report.path[0].chosen
+
+
+def test_harm_that_is_not_protected_is_no_reason():
+    report = report_of([-0.001, -0.002], [-0.1, -0.2], prefer="known")
+    assert report.decision == "keep"
+    assert report.sentence == (
+        "Keep what you have: no regularisation ranks better than unchanged vectors."
+    )
+    shipped = report_of([0.1, 0.2], [-0.1, -0.2], prefer="known")
+    assert shipped.decision == "known only"
+    assert "MAP for known documents improves from 0.500 to 0.700" in shipped.sentence
+    assert "New documents lose: -0.200" in shipped.sentence
+
+
+def test_keep_without_significance_says_what_was_required():
+    report = report_of([0.01, 0.01], [0.01, 0.01], spread=0.2)
+    assert report.decision == "keep"
+    assert report.sentence.startswith(
+        "Keep what you have: no significant gain for all queries: +0.010, 95 % interval "
+    )
+    assert report.sentence.endswith("required: at most 0.025).")
+
+
+def test_an_error_that_falls_is_a_gain():
+    report = report_of([0.05, 0.1], [0.0, 0.02], measure="first-rank")
+    row = report.question("all")
+    assert (row.unchanged, row.tuned) == pytest.approx((-0.5, -0.6))
+    assert row.difference == pytest.approx(-0.1)
+    assert row.low < row.difference < row.high
+    assert "improves from -0.500 to -0.600" in report.sentence
+
+
+def test_text_and_json_are_plain():
+    report = report_of([0.05, 0.1], [0.0, -1e-9])
+    text = str(report)
+    assert text.isascii()
+    assert "-0.000 " not in text
+    first, blank, sentence = text.splitlines()[:3]
+    assert first == (
+        "similarity: cosine; measure: MAP, on held-out queries; prefer: both"
+    )
+    assert (blank, sentence) == ("", report.sentence)
+    content = json.loads(report.to_json())
+    assert content["sentence"] == report.sentence
+    assert content["questions"][0]["memory"] == pytest.approx(0.6)
+    assert report.to_csv().count("\n") == 4
+
+
+@pytest.mark.parametrize("method", ["query", "separate"])
+def test_next_steps_are_sentences_or_commands_that_parse(method):
+    steps = report_of([0.05, 0.1], [0.0, 0.02], method=method).next_steps
+    commands = [step for step in steps if step.startswith("rankspace ")]
+    assert commands
+    for step in steps:
+        if step in commands:
+            build_parser().parse_args(step.split()[1:])
+        else:
+            assert step.endswith(".")
+
+
+def test_rankings_and_reports_carry_the_similarity():
+    report = report_of([0.05, 0.1], [0.0, 0.02])
+    assert {r.similarity for r in report.rankings} == {"cosine"}
+    assert {r.similarity for r in (report.before, report.after)} == {"cosine"}
