@@ -1,16 +1,16 @@
 """Do the intervals, decisions and promises of tune hold?
 
-"Simulated" draws held-out differences of single queries, so nothing is learned: eight strengths whose
-true gain is known, 300 queries, a standard deviation of 0.15 (of each query, most differences 0 or
-small and some large), half of them known, and groups of two queries on average that agree in part. The
-procedure of tune then chooses, tests and decides. "Covered" counts the runs whose 95 % interval holds the
-true mean of what was chosen. "Power" draws a first sample of 300 queries, asks the report how many queries
-would show a gain of 0.02 with 80 % power, draws so many anew, and counts how often the test shows it.
-"Resampled" (--resamples N, which needs the data folder) takes 300 training queries of SciFact or NFCorpus
-at random, lets tune fit and choose as it does, and compares its interval with the mean gain of the very
-same maps on all other training queries of the same kind: known to the fold, or with documents new to it.
-That mean has an error too, so the interval is widened by it. "Shipped to new" is the decision "ship".
-Requirements are those the procedure was built to meet.
+"Simulated" draws held-out differences of single queries, so nothing is learned: eight strengths
+whose true gain is known, 300 queries with a standard deviation of 0.15 (most differences are 0 or
+small, some large), half of them known, in groups of two on average that agree in part. The
+procedure of tune then chooses, tests and decides. "Covered" counts the runs whose 95 % interval
+holds the true mean of what was chosen, of those in which something was chosen. "Power" draws 300
+queries, asks the report how many would show a gain of 0.02 with 80 % power, draws so many anew, and
+counts how often the test shows it. "Shipped to new" is the decision "ship".
+"Resampled" (`--resamples N`, needs the data folder) takes 300 training queries of SciFact or
+NFCorpus at random, lets tune fit and choose, and compares its interval with the mean gain of the
+very same maps on all other training queries of the same kind: known to the fold, or with documents
+new to it. That mean has an error too, which widens the interval.
 """
 
 from __future__ import annotations
@@ -36,14 +36,16 @@ from rankspace.metrics.embedding import EmbeddingMetric
 from rankspace.relevance.relevance import Relevance
 from rankspace.relevance.splits import (
     GroupFolds,
+    Split,
     fold_groups,
     fold_queries,
     group_queries,
     hold_out,
     hold_out_group,
+    only_trainable,
     share_known,
 )
-from rankspace.tuning.cross_validation import Deadline
+from rankspace.tuning.cross_validation import Deadline, Folds, NewItemFolds, QueryFolds
 from rankspace.tuning.data import TuningData, check_data
 from rankspace.tuning.families import Family, families
 from rankspace.tuning.selection import (
@@ -52,7 +54,6 @@ from rankspace.tuning.selection import (
     Verdict,
     cross_fit,
     decide,
-    measurable,
 )
 from rankspace.tuning.trials import Trials
 
@@ -237,18 +238,18 @@ def _sample(
 
 @dataclass(frozen=True)
 class Recorded(Family):
-    """A family that keeps the metrics it learned, one path after another."""
+    """A family that keeps the metrics it learned, by the vectors of their training queries."""
 
     family: Family
-    paths: list[list[EmbeddingMetric]] = field(default_factory=list)
+    paths: dict[bytes, list[EmbeddingMetric]] = field(default_factory=dict)
 
     def metrics(
         self, X: Any, relevance: Relevance, queries: Any, check: Callable[[], Any]
     ) -> Iterator[EmbeddingMetric]:
         """The metrics of the family."""
-        self.paths.append([])
+        path = self.paths.setdefault(queries.tobytes(), [])
         for metric in self.family.metrics(X, relevance, queries, check):
-            self.paths[-1].append(metric)
+            path.append(metric)
             yield metric
 
 
@@ -283,79 +284,71 @@ class Resample:
     def covered(self) -> dict[str, bool]:
         """For each question, whether its interval holds the mean over fresh queries."""
         sample = self.data.take(self.drawn)
-        (default,) = families(
-            None, sample.similarity, sample.measure, True, self.seed
-        )
-        family = Recorded(
-            default.method, default.label, default.similarity, default.strengths, default
-        )
+        family = self._family()
         nobody = np.zeros(sample.n_queries, dtype=bool)
-        trials = Trials(
-            sample, nobody, "both", TOLERANCE, N_FOLDS, self.seed, Deadline(None), _quiet
-        )
-        (result,) = trials.run([family])
-        by_query = fold_queries(sample.n_queries, N_FOLDS, self.seed)
-        by_group = fold_groups(sample.relevance, N_FOLDS, self.seed)
-        paths = {"known": family.paths[:N_FOLDS], "new": family.paths[-N_FOLDS:]}
-        fold_of = {"known": by_query, "new": by_group.queries}
+        settings = ("both", TOLERANCE, N_FOLDS, self.seed, Deadline(None), _quiet)
+        (result,) = Trials(sample, nobody, *settings).run([family])
         found = {}
-        for name in ("known", "new"):
-            tested = measurable(result.judged.questions).get(name)
-            if tested is None:
-                continue
-            asked = ~np.isnan(tested.differences[0])
-            truths, weights = [], []
-            for fold in range(N_FOLDS):
-                members = (fold_of[name] == fold) & asked
-                if not members.any():
-                    continue
-                strength = int(result.strengths[name][members][0])
-                truths.append(
-                    self._true_gain(name, fold, by_query, by_group, paths, strength)
-                )
-                weights.append(members.sum() / asked.sum())
+        for name, folds in self._folds(sample).items():
+            question = result.judged.questions[name]
             estimate = result.question(name).estimate(0)
-            if estimate.standard_error > 0:
-                found[name] = _agrees(estimate, truths, np.array(weights))
+            # Unchanged vectors in all folds have no interval.
+            if not question.is_measurable or estimate.standard_error == 0:
+                continue
+            asked = ~np.isnan(question.differences[0])
+            truths, weights = [], []
+            for fold in np.unique(folds.fold_of[asked]):
+                members = (folds.fold_of == fold) & asked
+                strength = int(result.strengths[name][members][0])
+                path = family.paths[_key(folds, fold)]
+                metric = path[strength - 1] if strength else None
+                truths.append(self._true_gain(folds, fold, metric))
+                weights.append(members.sum() / asked.sum())
+            found[name] = _agrees(estimate, truths, np.array(weights))
         return found
 
+    def _family(self) -> Recorded:
+        """The default family of tune."""
+        similarity, measure = self.data.similarity, self.data.measure
+        (family,) = families(None, similarity, measure, True, self.seed)
+        about = (family.method, family.label, family.similarity, family.strengths)
+        return Recorded(*about, family)
+
+    def _folds(self, sample: TuningData) -> dict[str, Folds]:
+        """The folds of each question, as tune makes them."""
+        by_query = fold_queries(sample.n_queries, N_FOLDS, self.seed)
+        by_group = fold_groups(sample.relevance, N_FOLDS, self.seed)
+        return {
+            "known": QueryFolds(sample, by_query),
+            "new": NewItemFolds(sample, by_group),
+        }
+
     def _true_gain(
-        self,
-        name: str,
-        fold: int,
-        by_query: np.ndarray,
-        by_group: GroupFolds,
-        paths: dict[str, list[list[EmbeddingMetric]]],
-        strength: int,
+        self, folds: Folds, fold: int, metric: EmbeddingMetric | None
     ) -> ClusteredMean:
         """Mean gain of a fold's map on fresh queries that are to it what held-out ones are."""
-        values, groups = self._fresh_split(name, fold, by_query, by_group)
-        judge = Judge(values, self.data.similarity, self.data.measure)
-        gain = np.zeros(len(values.points))
-        if strength:
-            metric = paths[name][fold][strength - 1]
+        split, groups = self._fresh_split(folds, fold)
+        gain = np.zeros(len(split.points))
+        if metric is not None:
+            judge = Judge(split, self.data.similarity, self.data.measure)
             gain = judge.score(metric).values - judge.baseline().values
         return clustered_mean(gain, groups)
 
-    def _fresh_split(
-        self, name: str, fold: int, by_query: np.ndarray, by_group: GroupFolds
-    ) -> tuple[Any, np.ndarray]:
+    def _fresh_split(self, folds: Folds, fold: int) -> tuple[Split, np.ndarray]:
         """Fresh queries of one question, and groups of them."""
         data, relevance = self.data, self.data.relevance
-        if name == "known":
-            train = self.drawn[by_query != fold]
+        if isinstance(folds, QueryFolds):
+            train = self.drawn[folds.fold_of != fold]
             split = hold_out(data.X, relevance, data.queries, train, self.fresh)
             keep = share_known(split.relevance, split.judged) == 1
             groups = np.arange(keep.size)
         else:
-            split, groups = self._new_split(fold, by_group)
+            split, groups = self._new_split(fold, folds.folds)
             keep = share_known(split.relevance, split.judged) == 0
-        split = split._replace(
-            points=split.points[keep], judged=split.judged.take_queries(keep)
-        )
-        return split, groups[keep]
+        judged = split.judged.take_queries(keep)
+        return split._replace(points=split.points[keep], judged=judged), groups[keep]
 
-    def _new_split(self, fold: int, by_group: GroupFolds) -> tuple[Any, np.ndarray]:
+    def _new_split(self, fold: int, by_group: GroupFolds) -> tuple[Split, np.ndarray]:
         """Fresh queries in a fold of groups; where groups were cut, with a part of their items."""
         data, relevance = self.data, self.data.relevance
         items = by_group.items
@@ -373,6 +366,12 @@ class Resample:
         fresh = np.isin(np.flatnonzero(queries == fold), self.fresh)
         judged = split.judged.take_queries(fresh)
         return split._replace(points=split.points[fresh], judged=judged), groups
+
+
+def _key(folds: Folds, fold: int) -> bytes:
+    """The vectors of a fold's training queries."""
+    queries: np.ndarray = only_trainable(folds.split(fold)).queries
+    return queries.tobytes()
 
 
 def _quiet(step: str, fraction: float) -> None:
