@@ -429,7 +429,9 @@ def _goals(
         if tuned is not None and goal is not None:
             rows.append([f"{data['label']}: {GOALS[goal]}", *CHECKS[goal](tuned)])
     for name in ("tune", "tune, prefer known"):
-        rows.append([f"gain on known documents, {name}", *_known_gains(results, name)])
+        gains = _known_gains(results, name)
+        if gains is not None:
+            rows.append([f"gain on known documents, {name}", *gains])
     return Table("Goals, judged on training folds", ["goal", "measured", "held"], rows)
 
 
@@ -460,7 +462,7 @@ CHECKS = {"unharmed": _unharmed, "shipped": _shipped}
 
 def _known_gains(
     results: Mapping[str, Mapping[str, Result]], name: str
-) -> tuple[str, str]:
+) -> tuple[str, str] | None:
     """Mean gain on known documents of what tune decides, and of the map taken always."""
     tuned, fixed = [], []
     for methods in results.values():
@@ -474,7 +476,7 @@ def _known_gains(
         tuned.append(0.0 if kept else gain["difference"])
         fixed.append(always_gain["difference"])
     if not tuned:
-        return "not measurable", "–"
+        return None
     text = f"{np.mean(tuned):+.4f}, map taken always {np.mean(fixed):+.4f}"
     return f"{text} ({len(tuned)} sets)", _yes(np.mean(tuned) >= np.mean(fixed))
 
