@@ -7,6 +7,12 @@ from typing import Any
 from rankspace import datasets
 from rankspace.datasets import Dataset
 
+from .collections import (
+    fetch_checkthat,
+    fetch_clinc,
+    fetch_crowdflower,
+    fetch_stackfaq,
+)
 from .images import fetch_binary_alphadigits, fetch_imagenet_frml, fetch_umist
 from .lists import fetch_lightgbm_example, fetch_mslr_sample
 from .pairs import fetch_cal500, fetch_speed_dating
@@ -17,11 +23,15 @@ __all__ = [
     "FETCHERS",
     "fetch_binary_alphadigits",
     "fetch_cal500",
+    "fetch_checkthat",
+    "fetch_clinc",
+    "fetch_crowdflower",
     "fetch_imagenet_frml",
     "fetch_lightgbm_example",
     "fetch_mslr_sample",
     "fetch_reuters",
     "fetch_speed_dating",
+    "fetch_stackfaq",
     "fetch_twenty_newsgroups",
     "fetch_umist",
     "fetch_webkb",
@@ -33,11 +43,15 @@ __all__ = [
 FETCHERS = {
     "binary_alphadigits": fetch_binary_alphadigits,
     "cal500": fetch_cal500,
+    "checkthat": fetch_checkthat,
+    "clinc": fetch_clinc,
+    "crowdflower": fetch_crowdflower,
     "imagenet_frml": fetch_imagenet_frml,
     "lightgbm_example": fetch_lightgbm_example,
     "mslr_sample": fetch_mslr_sample,
     "reuters": fetch_reuters,
     "speed_dating": fetch_speed_dating,
+    "stackfaq": fetch_stackfaq,
     "twenty_newsgroups": fetch_twenty_newsgroups,
     "umist": fetch_umist,
     "webkb": fetch_webkb,

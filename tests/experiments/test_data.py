@@ -263,3 +263,37 @@ def test_the_seed_decides(make):
 def test_bad_sizes(make, options, message):
     with pytest.raises(ValueError, match=message):
         make(**options)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "shape", "n_train", "n_test"),
+    [
+        ("crowdflower", {}, (9902, 384), 157, 104),
+        ("crowdflower", {"vectors": "wordllama"}, (9902, 256), 157, 104),
+        ("checkthat", {}, (10375, 384), 997, 199),
+        ("checkthat", {"vectors": "wordllama"}, (10375, 256), 997, 199),
+        ("stackfaq", {}, (719, 384), 752, 497),
+        ("stackfaq", {"document": "answer"}, (719, 384), 752, 497),
+    ],
+)
+def test_collections(data_folder, name, options, shape, n_train, n_test):
+    dataset = open_dataset(name, **options)
+    assert dataset.X.shape == shape
+    assert dataset.part("train").relevance.n_queries == n_train
+    assert dataset.part("test").relevance.n_queries == n_test
+    assert np.linalg.norm(dataset.X, axis=1) == pytest.approx(1, abs=1e-3)
+    assert dataset.relevance.trainable.all()
+
+
+def test_answers_are_other_vectors_than_questions_with_answers(data_folder):
+    both = open_dataset("stackfaq")
+    answers = open_dataset("stackfaq", document="answer")
+    np.testing.assert_array_equal(both.queries, answers.queries)
+    assert (both.X != answers.X).any(axis=1).all()
+
+
+def test_intents(data_folder):
+    dataset = open_dataset("clinc")
+    assert dataset.X.shape == (22500, 384)
+    _, counts = np.unique(dataset.labels[dataset.splits["test"]], return_counts=True)
+    assert counts.tolist() == [30] * 150

@@ -23,9 +23,10 @@ from experiments.protocols.toy import vertical_share
 from experiments.protocols.warp_loss import expected as expected_loss
 from experiments.protocols.warp_loss import rank_loss, truncated
 from experiments.recipe import FOLDER
-from rankspace import Index, LinearMetric, Relevance, evaluate, knn_error
+from rankspace import Index, LinearMetric, ListwiseMap, Relevance, evaluate, knn_error
 from rankspace.datasets import Dataset, load_wine
 from rankspace.learners.solvers.warp.sampling import rank_weights
+from rankspace.relevance.splits import fold_queries
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed").use("agg")
 
@@ -519,83 +520,162 @@ def turned_queries():
     return Dataset("turned", X, relevance, queries=Q, splits=splits)
 
 
-@pytest.mark.parametrize("kind", ["ridge", "adapter"])
-def test_what_people_use_finds_a_map_of_the_queries(kind):
-    if kind == "adapter":
-        pytest.importorskip("torch", reason="torch is not installed")
+def test_the_adapter_finds_a_map_of_the_queries():
+    pytest.importorskip("torch", reason="torch is not installed")
     data = turned_queries()
     train = data.relevance.take_queries(np.arange(60))
-    metric = getattr(adapters, kind)(data.X, train, data.queries[:60], 0)
+    metric = adapters.adapter(data.X, train, data.queries[:60], 0)
     test = data.relevance.take_queries(np.arange(60, 90))
-    found = evaluate(Index(data.X, metric).rank(data.queries[60:]), test, "mrr").means[
-        "mrr"
-    ]
-    raw = evaluate(Index(data.X).rank(data.queries[60:]), test, "mrr").means["mrr"]
-    assert found > raw + 0.05
+    found = evaluate(Index(data.X, metric).rank(data.queries[60:]), test, "mrr")
+    raw = evaluate(Index(data.X).rank(data.queries[60:]), test, "mrr")
+    assert found.means["mrr"] > raw.means["mrr"] + 0.05
 
 
-def test_embeddings_are_judged_on_queries_that_were_not_learned_from(
-    monkeypatch, tmp_path
+@pytest.fixture
+def embeddings_of(monkeypatch):
+    """The recipe over one data set that is made here, by some of its methods."""
+
+    def make(dataset, methods, data=None, **options):
+        embeddings._problem.cache_clear()
+        monkeypatch.setattr(embeddings, "_dataset", lambda data: dataset)
+        recipe = load_recipe("embeddings")
+        content = dict(recipe.content)
+        content["datasets"] = [{"label": "Set", "name": dataset.name, **(data or {})}]
+        content["methods"] = [m for m in content["methods"] if m["label"] in methods]
+        recipe = replace(recipe, content=content)
+        return recipe.with_options(options)
+
+    yield make
+    embeddings._problem.cache_clear()
+
+
+def mean_ndcg(X, metric, queries, relevance, numbers):
+    """NDCG@10 of some queries with one relevant item of grade 1 each, by its rank."""
+    scores = queries[numbers] @ X.T
+    if metric is not None:
+        scores = metric.embed_queries(queries[numbers]) @ X.T
+    total = 0.0
+    for row, number in zip(scores, numbers, strict=True):
+        (relevant,) = relevance.relevant(number)
+        rank = 1 + (row > row[relevant]).sum()
+        total += 1 / np.log2(1 + rank) if rank <= 10 else 0.0
+    return total / len(numbers)
+
+
+def test_a_map_is_judged_on_queries_of_folds_that_it_did_not_learn_from(
+    embeddings_of, tmp_path
 ):
     data = turned_queries()
-    monkeypatch.setattr("experiments.protocols.embeddings._load", lambda name: data)
-    recipe = load_recipe("embeddings")
-    content = dict(recipe.content)
-    content["datasets"] = [
-        {"label": "Folds", "name": "wine", "folds": 3, "repeats": 2},
-        {"label": "Parts", "name": "wine"},
+    recipe = embeddings_of(data, ["memory", "map, always"])
+    table, goals = reproduce(recipe, tmp_path, n_jobs=1).tables
+    assert table.title == "Set (60 all, 60 new)"
+    assert [row[0] for row in table.rows] == ["unchanged", "memory", "map, always"]
+    X = data.X.astype("f4")
+    Q = data.queries.astype("f4")
+    Q /= np.linalg.norm(Q, axis=1, keepdims=True)
+    train = np.arange(60)
+    expected = mean_ndcg(X, None, Q, data.relevance, train)
+    assert float(table.rows[0][1]) == pytest.approx(expected, abs=1e-3)
+    # The folds of tune, whose seed is drawn from that of the recipe.
+    folds = fold_queries(60, 5, int(np.random.RandomState(0).randint(2**31 - 1)))
+    total = 0.0
+    for fold in range(5):
+        part = np.flatnonzero(folds != fold)
+        model = ListwiseMap(
+            sides="query", similarity="cosine", gain="linear", random_state=0
+        )
+        model.fit(X, data.relevance.take_queries(part), queries=Q[part])
+        held_out = np.flatnonzero(folds == fold)
+        total += 12 * mean_ndcg(X, model.metric_, Q, data.relevance, held_out)
+    assert float(table.rows[2][1].split()[0]) == pytest.approx(total / 60, abs=1e-3)
+    assert table.rows[2][2] == "–"  # no two queries ask for the same document
+    assert goals.rows == []
+
+
+def test_the_test_part_is_scored_only_when_it_is_asked_for(embeddings_of, tmp_path):
+    data = turned_queries()
+    recipe = embeddings_of(data, ["memory", "map, always"], parts="test")
+    (table,) = reproduce(recipe, tmp_path, n_jobs=1).tables
+    assert table.title == "Set (30 all, 30 new)"
+    X = data.X.astype("f4")
+    Q = data.queries.astype("f4")
+    Q /= np.linalg.norm(Q, axis=1, keepdims=True)
+    test = np.arange(60, 90)
+    expected = mean_ndcg(X, None, Q, data.relevance, test)
+    assert float(table.rows[0][1]) == pytest.approx(expected, abs=1e-3)
+    model = ListwiseMap(
+        sides="query", similarity="cosine", gain="linear", random_state=0
+    )
+    model.fit(X, data.relevance.take_queries(np.arange(60)), queries=Q[:60])
+    expected = mean_ndcg(X, model.metric_, Q, data.relevance, test)
+    assert float(table.rows[2][1].split()[0]) == pytest.approx(expected, abs=1e-3)
+    with pytest.raises(ValueError, match="parts must be 'train' or 'test': got 'all'"):
+        reproduce(embeddings_of(data, ["memory"], parts="all"), tmp_path, n_jobs=1)
+
+
+def test_classes_that_are_held_out_are_not_learned_from():
+    rng = np.random.default_rng(0)
+    labels = np.repeat([f"class {number}" for number in range(6)], 10)
+    X = rng.normal(size=(60, 4))
+    places = np.tile(np.arange(10), 6)
+    splits = {"train": np.flatnonzero(places < 7), "test": np.flatnonzero(places >= 7)}
+    data = Dataset("intents", X, labels=labels, splits=splits)
+    problem = embeddings._labelled(data, per_class=5, n_held_out=2, seed=0)
+    assert len(problem.X) == 20
+    assert len(problem.test.corpus) == 30
+    assert len(problem.test.points) == 18
+    seen = {tuple(row) for row in problem.X}
+    for number, row in enumerate(X.astype("f4")):
+        if tuple(row) in seen:
+            assert number in splits["train"]
+    learned = {labels[i] for i, row in enumerate(X.astype("f4")) if tuple(row) in seen}
+    assert len(learned) == 4
+    of_learned = [label in learned for label in labels[splits["test"]]]
+    np.testing.assert_array_equal(problem.known, of_learned)
+    # The corpus has five rows of each class, all relevant to a test row of the class.
+    assert problem.test.judged.n_relevant.tolist() == [5] * 18
+
+
+def answer(difference, outcome="safe"):
+    return {
+        "value": 0.5 + difference,
+        "difference": difference,
+        "outcome": outcome,
+        "queries": 40,
+    }
+
+
+def result(decision, p_value=0.01, **answers):
+    return {
+        "decision": decision,
+        "p_value": p_value,
+        "answers": answers,
+        "seconds": 1.0,
+    }
+
+
+def test_goals_follow_decisions_and_not_only_estimates():
+    sets = [
+        {"label": "A", "goal": "unharmed"},
+        {"label": "B", "goal": "unharmed"},
+        {"label": "C", "goal": "shipped"},
+        {"label": "D", "goal": "shipped"},
     ]
-    content["methods"] = [
-        m for m in content["methods"] if m["estimator"] in ("Euclidean", "ridge")
-    ]
-    recipe = replace(recipe, content=content, requires=())
-    outcome = reproduce(recipe, tmp_path, n_jobs=1)
-    folds, parts = outcome.tables
-    assert (
-        "90 held-out queries, 90 with new documents only in some of 2 repeats"
-        in folds.title
-    )
-    everyone = evaluate(
-        Index(data.X.astype("f4")).rank(data.queries.astype("f4")),
-        data.relevance,
-        "map",
-    )
-    assert float(folds.rows[0][3]) == pytest.approx(everyone.means["map"], abs=1e-4)
-    assert "30 held-out queries, 30 with new" in parts.title
-    ranking = Index(data.X.astype("f4")).rank(data.queries[60:].astype("f4"), 150)
-    test = data.relevance.take_queries(np.arange(60, 90))
-    expected = evaluate(ranking, test, "ndcg-linear@10").means["ndcg-linear@10"]
-    assert float(parts.rows[0][1]) == pytest.approx(expected, abs=1e-4)
-    assert parts.rows[0][2] == "–"
-    assert float(parts.rows[1][1]) > expected
-
-
-def test_repeats_of_the_cross_validation_are_no_new_queries():
-    """Each query counts once, with the mean of the repeats in which its items are new."""
-    raw = {"queries": np.array([0, 1, 2, 1, 0, 2]), "NDCG@10": np.zeros(6)}
-    tuned = {**raw, "NDCG@10": np.array([1.0, 2.0, 4.0, 3.0, 7.0, 5.0])}
-    new = np.array([True, True, False, True, False, False])
-    np.testing.assert_array_equal(
-        embeddings._query_means(tuned, "NDCG@10", new), [1.0, 2.5]
-    )
-    np.testing.assert_array_equal(
-        embeddings._query_means(tuned, "NDCG@10", np.ones(6, dtype=bool)),
-        [4.0, 2.5, 4.5],
-    )
-
-
-def test_the_note_tells_what_tune_gained_in_each_repeat():
-    def piece(values, chosen=""):
-        return {
-            "NDCG@10": values,
-            "MAP": values,
-            "queries": [0, 1, 2, 3],
-            "seen": [True] * 3 + [False],
-            "chosen": chosen,
-        }
-
-    before = [piece([0.5, 0.5, 0.5, 0.5])] * 2
-    after = [piece([0.6, 0.7, 0.6, 0.5], "a map"), piece([0.5, 0.5, 0.5, 0.4], "a map")]
-    note = embeddings._choices("Set", {"raw": before, "tune": after}, 2)
-    assert "tune chose a map (2)" in note
-    assert "it gained 20.0 % (p 0.25, new –); -5.0 % (p 1, new 1)." in note
+    harmed = {"known": answer(0.1), "new": answer(-0.05, "harmed")}
+    results = {
+        "A": {"tune": result("keep", **harmed)},
+        "B": {"tune": result("ship", **harmed)},
+        "C": {"tune": result("keep", 0.2, known=answer(0.02))},
+        "D": {"tune": result("keep", 0.001, known=answer(0.02))},
+    }
+    for methods, gain in zip(results.values(), (0.3, 0.06, 0.1, 0.1), strict=True):
+        methods["map, always"] = result("", known=answer(gain))
+    goals = embeddings._goals(sets, results)
+    held = {row[0]: row[2] for row in goals.rows}
+    assert [held[key] for key in list(held)[:4]] == ["yes", "no", "yes", "no"]
+    # Kept vectors gain nothing: (0 + 0.1 + 0 + 0) / 4 against 0.56 / 4.
+    gain, measured = "gain on known documents, tune", goals.rows[4][1]
+    assert measured == "+0.0250, map taken always +0.1400 (4 sets)"
+    assert held[gain] == "no"
+    results["B"]["tune"] = result("ship", known=answer(0.6), new=answer(0.0))
+    assert embeddings._goals(sets, results).rows[4][2] == "yes"
