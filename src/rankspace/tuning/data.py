@@ -189,6 +189,12 @@ def _check_shapes(X: Any, relevance: Relevance, queries: Any) -> None:
             f"relevance must have one item for each row of X: got {relevance.n_items} items and "
             f"{len(X)} rows."
         )
+    if np.ptp(relevance.weights):
+        raise ValueError(
+            "tune counts every query alike: got weights from "
+            f"{relevance.weights.min():g} to {relevance.weights.max():g}. Pass "
+            "dataclasses.replace(relevance, weights=None)."
+        )
     if queries is None and not relevance.queries_are_rows:
         raise ValueError(
             f"relevance has {relevance.n_queries} queries that are not rows of X. Pass their "

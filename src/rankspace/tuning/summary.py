@@ -108,7 +108,7 @@ def _unlearned(trials: Trials, seconds: float) -> TuneReport:
         p_value=1.0,
         needed={},
         judged_share=(np.nan, np.nan),
-        notes=[],
+        notes=[_skipped(trials)] if trials.skipped else [],
         next_steps=next_steps,
         before=report,
         after=report,
@@ -119,6 +119,10 @@ def _unlearned(trials: Trials, seconds: float) -> TuneReport:
         skipped=trials.skipped,
         seconds=seconds,
     )
+
+
+def _skipped(trials: Trials) -> str:
+    return f"Skipped for lack of time: {', '.join(trials.skipped)}."
 
 
 # ---------------------------------------------------------------------- values
@@ -135,6 +139,7 @@ def _report(values: np.ndarray, data: TuningData) -> Report:
         {data.measure: values},
         errors,
         data.relevance.query_ids,
+        data.relevance.weights,
         similarity=data.similarity,
     )
 
@@ -378,7 +383,7 @@ def _notes(
         f"{shares[1]:.0%} with tuned ones; the others count as irrelevant."
     )
     if trials.skipped:
-        notes.append(f"Skipped for lack of time: {', '.join(trials.skipped)}.")
+        notes.append(_skipped(trials))
     return notes
 
 
