@@ -71,9 +71,9 @@ def test_undecided_ships_for_known_documents_only():
     )
     # Twice the normal quantiles of level and power, squared, over the squared margin of 0.009.
     deviation = 0.2 * np.std(np.linspace(-1, 1, N), ddof=1)
-    expected = (2.801585 * deviation / 0.009) ** 2
-    *_, number = [w for w in report.sentence.split() if w.replace(",", "").isdigit()]
-    assert int(number.replace(",", "")) == pytest.approx(expected, rel=0.01)
+    expected = (2.801585 * deviation / 0.009) ** 2 + 1.959964**2 / 2
+    number = report.sentence.split(" judged queries would settle it")[0].split()[-1]
+    assert int(number.replace(",", "")) == pytest.approx(expected, abs=1)
     assert "keep unchanged vectors until more" in report.next_steps[-1]
 
 

@@ -46,6 +46,11 @@ from .selection import (
 MANY_QUERIES = 600
 
 
+def default_n_folds(n_queries: int) -> int:
+    """Number of folds for a number of queries."""
+    return 3 if n_queries >= MANY_QUERIES else 5
+
+
 @dataclass(frozen=True, eq=False)
 class Evidence:
     """Values of held-out queries, and the questions that they answer.
@@ -136,7 +141,7 @@ class Trials:
     on_dev: np.ndarray
     prefer: str
     tolerance: float
-    n_folds: int | None
+    n_folds: int
     seed: int
     deadline: Deadline
     progress: Callable[[str, float], Any]
@@ -202,23 +207,24 @@ class Trials:
         """Evidence from folds of queries and of groups, and the folds of each question."""
         data = self.data.without(self.on_dev)
         n = data.n_queries
-        n_folds = self.n_folds or (3 if n >= MANY_QUERIES else 5)
         sample = np.zeros(n, dtype=bool)
         rng = np.random.default_rng(self.seed)
         sample[rng.permutation(n)[:MAX_QUERIES]] = True
-        by_query = QueryFolds(data, fold_queries(n, n_folds, self.seed))
-        by_group = NewItemFolds(data, fold_groups(data.relevance, n_folds, self.seed))
+        by_query = QueryFolds(data, fold_queries(n, self.n_folds, self.seed))
+        by_group = NewItemFolds(
+            data, fold_groups(data.relevance, self.n_folds, self.seed)
+        )
         groups = by_group.folds.groups
         n_groups = np.unique(groups).size
         fold_of = dict.fromkeys(("all", "known", "new"), by_query.fold_of)
         if n_groups < MIN_GROUPS:
             values = cross_validate(family, by_query, sample, self.deadline, show)
             nothing = values._replace(values=np.full_like(values.values, np.nan))
-            return Evidence(values, nothing, groups, n_folds), fold_of
+            return Evidence(values, nothing, groups, self.n_folds), fold_of
         if np.unique(group_queries(data.relevance)).size == n:
             # No two queries share an item, so folds of queries are folds of groups.
             values = cross_validate(family, by_query, sample, self.deadline, show)
-            return Evidence(values, values, groups, n_folds), fold_of
+            return Evidence(values, values, groups, self.n_folds), fold_of
         values = cross_validate(
             family, by_query, sample, self.deadline, lambda done: show(done / 2)
         )
@@ -226,7 +232,7 @@ class Trials:
             family, by_group, sample, self.deadline, lambda done: show((1 + done) / 2)
         )
         fold_of["new"] = by_group.fold_of
-        return Evidence(values, new_values, groups, n_folds), fold_of
+        return Evidence(values, new_values, groups, self.n_folds), fold_of
 
     def _on_dev(self, family: Family, strength: int) -> Evidence:
         """Evidence of the dev queries, judged with a metric learned from the others."""
