@@ -205,7 +205,7 @@ class TuneReport(_Table):
     def _notes(self) -> list[str]:
         lines = list(self.notes)
         if self.next_steps:
-            lines += ["", "Next:"]
+            lines += ["", "Next:"] if lines else ["Next:"]
         for step in self.next_steps:
             lines.append(f"  {step}" if step.startswith("rankspace ") else step)
         return lines
