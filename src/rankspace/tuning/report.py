@@ -254,6 +254,10 @@ class TuneReport(_Table):
             describe_item=None if texts is None else texts.__getitem__,
             describe_query=describe_query,
             n_extremes=N_EXTREMES,
+            notes=[
+                "The answer rests on one one-sided test, and on intervals that count queries in "
+                "groups."
+            ],
         )
 
     def _answer(self) -> Answer:
