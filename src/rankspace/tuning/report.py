@@ -255,8 +255,8 @@ class TuneReport(_Table):
             describe_query=describe_query,
             n_extremes=N_EXTREMES,
             notes=[
-                "The answer rests on one one-sided test, and on intervals that count queries in "
-                "groups."
+                "The answer rests on one one-sided test, and on intervals that allow for groups of "
+                "queries and for folds that share training queries."
             ],
         )
 
