@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from rankspace import Relevance
+from rankspace import Relevance, tune
 from rankspace.cli.main import build_parser
 from rankspace.tuning.cross_validation import Deadline, FoldValues
 from rankspace.tuning.data import check_data
@@ -71,8 +71,11 @@ def test_undecided_ships_for_known_documents_only():
     )
     # Twice the normal quantiles of level and power, squared, over the squared margin of 0.009.
     deviation = 0.2 * np.std(np.linspace(-1, 1, N), ddof=1)
-    expected = (2.801585 * deviation / 0.009) ** 2 + 1.959964**2 / 2
-    number = report.sentence.split(" judged queries would settle it")[0].split()[-1]
+    # The test is by Student's t, which takes about half of 1.96 squared more.
+    expected = (2.801585 * deviation / 0.009) ** 2 + 1.96**2 / 2
+    number = report.sentence.split("; ")[1].removesuffix(
+        " judged queries would settle it."
+    )
     assert int(number.replace(",", "")) == pytest.approx(expected, abs=1)
     assert "keep unchanged vectors until more" in report.next_steps[-1]
 
@@ -81,8 +84,8 @@ def test_keep_because_all_that_gain_harm_new_documents():
     report = report_of([0.1, 0.2], [-0.1, -0.2])
     assert report.decision == "keep"
     assert report.sentence == (
-        "Keep what you have: the map that gains most harms new documents, -0.200 (-0.204 to "
-        "-0.196), and no stronger regularisation gains without harm."
+        "Keep what you have: with the map that gains most, new documents lose: -0.200 (-0.204 to "
+        "-0.196). No stronger regularisation gains without harm."
     )
     assert any("--prefer known" in step for step in report.next_steps)
     assert report.path[0].chosen
@@ -150,3 +153,52 @@ def test_rankings_and_reports_carry_the_similarity():
     report = report_of([0.05, 0.1], [0.0, 0.02])
     assert {r.similarity for r in report.rankings} == {"cosine"}
     assert {r.similarity for r in (report.before, report.after)} == {"cosine"}
+
+
+def labelled(n_classes, **settings):
+    """The report about labelled points, whose classes differ in one of three features."""
+    y = np.arange(20 * n_classes) % n_classes
+    X = np.random.default_rng(0).normal(size=(y.size, 3)) + y[:, None] * [1, 0, 0]
+    return tune(X, y, n_folds=2, random_state=0, measure="map", **settings).report
+
+
+def test_few_classes_say_how_many_it_takes():
+    report = labelled(3)
+    row = report.question("new")
+    assert (row.label, row.outcome) == ("new classes", "not measurable")
+    assert (
+        "Not measurable: new classes. That takes 30 queries in 10 groups that share no "
+        "relevant document; there are 60 in 3."
+    ) in report.notes
+    assert all(np.isnan(row.new) for row in report.path)
+    assert not any("Of the first ten" in note for note in report.notes)
+    assert all(np.isnan(report.judged_share))
+
+
+def test_nothing_to_gain_and_no_time(tmp_path):
+    X = np.eye(12).repeat(2, axis=0)
+    report = tune(X, np.arange(24) // 2, similarity="cosine").report
+    assert report.sentence == (
+        "Keep what you have: unchanged vectors have NDCG@10 (linear gain) 1.000, so there is "
+        "nothing to gain."
+    )
+    late = labelled(3, budget=0)
+    assert "the time budget ended before the map shared by queries and items" in str(
+        late
+    )
+    assert str(late).count("\n\n\n") == 0
+    for done in (report, late):
+        assert done.write_page(tmp_path / "page.html").exists()
+
+
+@pytest.mark.parametrize("refit", [False, True])
+def test_the_report_says_what_dev_queries_taught(refit):
+    report = labelled(3, dev=np.arange(20), refit_on_dev=refit)
+    assert report.judged_on == "dev queries"
+    told = "Tuned: the map is learned without the dev queries."
+    if refit:
+        told = (
+            "Tuned: values of a map learned without the dev queries; the map that is "
+            "returned is learned from them too."
+        )
+    assert report.notes[0] == told

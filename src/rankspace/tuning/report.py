@@ -205,7 +205,7 @@ class TuneReport(_Table):
     def _notes(self) -> list[str]:
         lines = list(self.notes)
         if self.next_steps:
-            lines += ["", "Next:"]
+            lines += ["", "Next:"] if lines else ["Next:"]
         for step in self.next_steps:
             lines.append(f"  {step}" if step.startswith("rankspace ") else step)
         return lines
@@ -254,6 +254,10 @@ class TuneReport(_Table):
             describe_item=None if texts is None else texts.__getitem__,
             describe_query=describe_query,
             n_extremes=N_EXTREMES,
+            notes=[
+                "The answer rests on one one-sided test, and on intervals that allow for groups of "
+                "queries and for folds that share training queries."
+            ],
         )
 
     def _answer(self) -> Answer:

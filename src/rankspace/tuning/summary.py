@@ -44,7 +44,7 @@ def make_report(
     unchanged = np.zeros(data.n_queries, dtype=np.int64)
     tuned = best.strengths["all"]
     shares = [
-        judged_share(_at(values.tops, strengths), data.relevance)
+        _judged_share(_at(values.tops, strengths), data)
         for strengths in (unchanged, tuned)
     ]
     return TuneReport(
@@ -57,7 +57,7 @@ def make_report(
         questions=list(rows.values()),
         path=_path_rows(results, best, sign),
         p_value=best.verdict.p_value,
-        needed=_needed(best, rows),
+        needed=_needed(best, rows, sign),
         judged_share=(shares[0], shares[1]),
         notes=_notes(trials, rows, shares, refit_on_dev),
         next_steps=_next_steps(trials, best, rows),
@@ -85,7 +85,7 @@ def _unlearned(trials: Trials, seconds: float) -> TuneReport:
             f"Keep what you have: the time budget ended before the {trials.skipped[0]} was "
             "cross-validated."
         )
-        next_steps = ["Give it more time."]
+        next_steps = ["Run it with a longer budget, or without one."]
     else:
         sentence = (
             f"Keep what you have: unchanged vectors have {label} "
@@ -131,6 +131,14 @@ def _skipped(trials: Trials) -> str:
 def _at(table: np.ndarray, strengths: np.ndarray) -> np.ndarray:
     """The entry of each query at a strength of its own."""
     return table[strengths, np.arange(strengths.size)]
+
+
+def _judged_share(tops: np.ndarray, data: TuningData) -> float:
+    """Share of the first items that are judged; NaN where those that are not do not count."""
+    relevance = data.relevance
+    if relevance.has_classes or not relevance.unlisted_is_irrelevant:
+        return np.nan
+    return judged_share(tops, relevance)
 
 
 def _report(values: np.ndarray, data: TuningData) -> Report:
@@ -180,6 +188,9 @@ def _question_row(best: Result, name: str, data: TuningData) -> QuestionRow:
     asked = ~np.isnan(question.differences[0])
     n_groups = int(np.unique(question.clusters[asked]).size)
     counts = (int(asked.sum()), n_groups)
+    if name == "new" and not asked.any():
+        # With so few groups, none was held out.
+        counts = (asked.size, int(np.unique(best.judged.groups).size))
     if name not in best.verdict.estimates:
         blank = (np.nan,) * 6
         return QuestionRow(label, *blank, *counts, "not measurable")
@@ -226,19 +237,25 @@ def _path_rows(results: list[Result], best: Result, sign: float) -> list[PathRow
 
 
 def _path_means(path: Evidence) -> np.ndarray:
-    """Means by strength, for all queries and for known and new documents."""
-    means = []
-    for name in QUESTIONS:
-        asked = ~np.isnan(path.questions[name].differences[0])
+    """Means by strength, for all queries and for known and new documents; NaN if too few."""
+    means = np.full((len(path.by_query.values), len(QUESTIONS)), np.nan)
+    for name, question in measurable(path.questions).items():
+        asked = ~np.isnan(question.differences[0])
         values = path.values_of(name).values[:, asked]
-        empty = np.full(len(values), np.nan)
-        means.append(values.mean(axis=1) if asked.any() else empty)
-    return np.column_stack(means)
+        means[:, QUESTIONS.index(name)] = values.mean(axis=1)
+    return means
 
 
-def _needed(best: Result, rows: dict[str, QuestionRow]) -> dict[str, dict[float, int]]:
-    """Queries that show a gain with 80 % power, by the spread of the best strength."""
-    needed = {}
+def _needed(
+    best: Result, rows: dict[str, QuestionRow], sign: float
+) -> dict[str, dict[float, int]]:
+    """Queries that show a gain with 80 % power, by the spread of the best strength.
+
+    Errors may be ranks, for which gains of this size mean nothing.
+    """
+    needed: dict[str, dict[float, int]] = {}
+    if sign < 0:
+        return needed
     for name, question in measurable(best.path.questions).items():
         means = np.nanmean(question.differences[1:], axis=1)
         spread = question.estimate(1 + int(means.argmax()))
@@ -313,7 +330,7 @@ def _harm(trials: Trials, best: Result, rows: dict[str, QuestionRow]) -> str:
     for name in PROTECTED[trials.prefer]:
         if best.verdict.outcomes.get(name) == "harmed":
             lost = _change(rows[name])
-            return _plain(f"the learned map harms {rows[name].label}: {lost}.")
+            return _plain(f"with the learned map, {rows[name].label} lose: {lost}.")
         if best.strength or not strongest_gain or name not in questions:
             continue
         estimate = questions[name].estimate(strongest_gain)
@@ -321,7 +338,7 @@ def _harm(trials: Trials, best: Result, rows: dict[str, QuestionRow]) -> str:
             limits = sorted(sign * limit for limit in estimate.interval)
             lost = f"{signed(sign * estimate.mean)} ({interval((limits[0], limits[1]), signed)})"
             return _plain(
-                f"the map that gains most harms {rows[name].label}, {lost}, and no stronger "
+                f"with the map that gains most, {rows[name].label} lose: {lost}. No stronger "
                 "regularisation gains without harm."
             )
     return ""
@@ -366,7 +383,7 @@ def _notes(
         notes.append(
             "Memory: no map, but documents judged relevant to similar past queries rank higher."
         )
-    if any(row.outcome != "not measurable" for row in rows.values()):
+    if orientation(trials.data.measure) > 0:
         notes.append(
             "Queries needed: with so many judged queries, a gain of this size is significant in "
             "four of five cases."
@@ -375,13 +392,14 @@ def _notes(
         if row.outcome == "not measurable":
             notes.append(
                 f"Not measurable: {row.label}. That takes {MIN_QUERIES} queries in {MIN_GROUPS} "
-                f"groups without a relevant document in common; there are {row.n_queries} in "
+                f"groups that share no relevant document; there are {row.n_queries} in "
                 f"{row.n_groups}."
             )
-    notes.append(
-        f"Of the first ten documents, {shares[0]:.0%} are judged with unchanged vectors and "
-        f"{shares[1]:.0%} with tuned ones; the others count as irrelevant."
-    )
+    if not np.isnan(shares[0]):
+        notes.append(
+            f"Of the first ten documents, {shares[0]:.0%} are judged with unchanged vectors and "
+            f"{shares[1]:.0%} with tuned ones; the others count as irrelevant."
+        )
     if trials.skipped:
         notes.append(_skipped(trials))
     return notes
