@@ -106,8 +106,7 @@ def noise(groups: np.ndarray, agreement: float, rng: np.random.Generator) -> np.
     shared = deviations(groups.max() + 1)[groups]
     own = np.sqrt(agreement) * shared + np.sqrt(1 - agreement) * deviations(n)
     by_strength = rng.normal(size=(N_STRENGTHS, n))
-    scale = np.sqrt(ALIKE * own.var() + (1 - ALIKE))
-    return (np.sqrt(ALIKE) * own + np.sqrt(1 - ALIKE) * by_strength) / scale
+    return np.sqrt(ALIKE) * own + np.sqrt(1 - ALIKE) * by_strength
 
 
 def drawn(

@@ -35,6 +35,7 @@ from . import adapters
 MEASURE = "ndcg-linear@10"
 TOLERANCE = 0.01  # a loss that does not matter, as for tune
 QUESTIONS = ("all", "known", "new")
+FIELDS = ("label", "name", "options", "per_class", "held_out_classes")  # of a problem
 HEADER = [
     "method",
     "all queries",
@@ -80,7 +81,8 @@ def run(recipe: Recipe, jobs: Jobs) -> Outcome:
     pieces = []
     for data, method in itertools.product(sets, methods):
         if method["label"] not in data.get("skip", []):
-            pieces.append((dict(data), dict(method), part, recipe.options["seed"]))
+            described = {name: data[name] for name in FIELDS if name in data}
+            pieces.append((described, dict(method), part, recipe.options["seed"]))
     for piece, result in zip(pieces, jobs.map(one_piece, pieces), strict=True):
         results.setdefault(piece[0]["label"], {})[piece[1]["label"]] = result
     tables = [_table(label, rows) for label, rows in results.items()]
