@@ -643,14 +643,18 @@ def test_same_score_of_a_model(data, client):
 
 
 def test_tune_selects_the_same_metric(rng, client):
-    X, Q = rng.normal(size=(200, 6)), rng.normal(size=(40, 6))
+    X, Q = rng.normal(size=(200, 6)), rng.normal(size=(60, 6))
     near = np.argsort(((Q[:, None, :2] - X[:, :2]) ** 2).sum(axis=2), axis=1)[:, :5]
-    relevance = Relevance.from_lists(near, n_items=200)
-    options = {"queries": Q, "methods": ["listwise"], "n_folds": 3, "random_state": 0}
-    expected = rankspace.tune(X, relevance, **options)
+    options = {"queries": Q, "similarity": "euclidean", "random_state": 0}
+    options |= {"n_folds": 3, "budget": 3600}
+    expected = rankspace.tune(X, near, **options)
+    assert expected.improved
     with rankspace.use_backend(client):
-        found = rankspace.tune(X, relevance, **options)
-    assert found.report.chosen == expected.report.chosen
+        found = rankspace.tune(X, near, **options)
+        skipped = rankspace.tune(X, near, **{**options, "budget": 1e-9})
+    assert found.report.sentence == expected.report.sentence
+    assert found.report.path == expected.report.path
+    assert skipped.report.skipped == ["map shared by queries and items"]
     np.testing.assert_allclose(
         found.metric.components, expected.metric.components, rtol=1e-6
     )
