@@ -11,6 +11,7 @@ import pytest
 from planted import unit_length
 from rankspace import BilinearMetric, Index, LinearMetric, Relevance, evaluate, tune
 from rankspace._engine.parallel import Threads
+from rankspace.learners.solvers.smooth.pair_loss import Listwise
 from rankspace.tuning import cross_validation, families, tuner
 from rankspace.tuning.selection import ALPHA
 
@@ -338,6 +339,42 @@ def test_a_search_that_runs_out_of_time_is_stopped(monkeypatch):
     assert tuned.report.skipped == ["map of the queries"]
     assert next(ticks) <= 100
     assert learned(X, relevance, Q, budget=10_000).improved
+
+
+@pytest.mark.parametrize("n_folds", [2, 3, 5])
+@pytest.mark.parametrize("labels", [True, False])
+def test_the_budget_leaves_time_to_learn_from_all_queries(labels, n_folds, monkeypatch):
+    """Costs are counted, as distances that the loss is computed from."""
+    costs = {"validation": 0, "learning": 0}
+    step = "validation"
+    evaluate_rows, learn = Listwise.__call__, tuner.learn_until
+
+    def counted(self, distances, states, block):
+        costs[step] += distances.size
+        return evaluate_rows(self, distances, states, block)
+
+    def learn_from_all(*settings):
+        nonlocal step
+        step = "learning"
+        return learn(*settings)
+
+    monkeypatch.setattr(Listwise, "__call__", counted)
+    monkeypatch.setattr(tuner, "learn_until", learn_from_all)
+    deadlines = []
+    fake = SimpleNamespace(time=lambda: 0.0)
+    monkeypatch.setattr(cross_validation, "time", fake)
+    init = cross_validation.Deadline.__init__
+
+    def noted(self, seconds):
+        deadlines.append(seconds)
+        init(self, seconds)
+
+    monkeypatch.setattr(cross_validation.Deadline, "__init__", noted)
+    X, relevance, Q = (*classes(3, 40), None) if labels else hidden()
+    assert learned(X, relevance, Q, n_folds=n_folds, budget=100).improved
+    share = costs["learning"] / (costs["learning"] + costs["validation"])
+    assert 100 * share < 100 - deadlines[0]
+    assert deadlines[0] > 25
 
 
 def test_progress_is_called_with_steps_and_fractions():

@@ -46,6 +46,11 @@ from .selection import (
 MANY_QUERIES = 600
 
 
+def default_n_folds(n_queries: int) -> int:
+    """Number of folds for a number of queries."""
+    return 3 if n_queries >= MANY_QUERIES else 5
+
+
 @dataclass(frozen=True, eq=False)
 class Evidence:
     """Values of held-out queries, and the questions that they answer.
@@ -136,7 +141,7 @@ class Trials:
     on_dev: np.ndarray
     prefer: str
     tolerance: float
-    n_folds: int | None
+    n_folds: int
     seed: int
     deadline: Deadline
     progress: Callable[[str, float], Any]
@@ -202,12 +207,13 @@ class Trials:
         """Evidence from folds of queries and of groups, and the folds of each question."""
         data = self.data.without(self.on_dev)
         n = data.n_queries
-        n_folds = self.n_folds or (3 if n >= MANY_QUERIES else 5)
         sample = np.zeros(n, dtype=bool)
         rng = np.random.default_rng(self.seed)
         sample[rng.permutation(n)[:MAX_QUERIES]] = True
-        by_query = QueryFolds(data, fold_queries(n, n_folds, self.seed))
-        by_group = NewItemFolds(data, fold_groups(data.relevance, n_folds, self.seed))
+        by_query = QueryFolds(data, fold_queries(n, self.n_folds, self.seed))
+        by_group = NewItemFolds(
+            data, fold_groups(data.relevance, self.n_folds, self.seed)
+        )
         groups = by_group.folds.groups
         n_groups = np.unique(groups).size
         fold_of = dict.fromkeys(("all", "known", "new"), by_query.fold_of)

@@ -22,10 +22,7 @@ from .families import families
 from .report import TuneReport
 from .selection import TARGETS
 from .summary import make_report
-from .trials import Trials, best_result
-
-# Share of the budget for cross-validation; the rest is for learning from all queries.
-VALIDATION_SHARE = 0.85
+from .trials import Trials, best_result, default_n_folds
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +158,11 @@ def tune(
         )
     seed = int(check_random_state(random_state).randint(2**31 - 1))
     todo = families(methods, data.similarity, data.measure, queries is not None, seed)
-    deadline = Deadline(None if budget is None else VALIDATION_SHARE * budget)
+    n_folds = n_folds or default_n_folds(n_learned_from)
+    seconds = None
+    if budget is not None:
+        seconds = budget * _validation_share(n_folds, queries is not None)
+    deadline = Deadline(seconds)
     trial = Trials(data, on_dev, prefer, tolerance, n_folds, seed, deadline, progress)
     metric: EmbeddingMetric = unchanged_metric(
         data.X.shape[1], data.similarity, data.X.dtype
@@ -180,6 +181,17 @@ def tune(
     seconds = time.perf_counter() - start
     report = make_report(trial, results, best, seconds, refit_on_dev)
     return Tuned(metric, report)
+
+
+def _validation_share(n_folds: int, separate_queries: bool) -> float:
+    """Share of the budget for cross-validation; the rest is for learning from all queries.
+
+    The cost of learning grows with the number of queries, and with its square if they are the
+    items too. A search of all queries may take a quarter more steps.
+    """
+    power = 1 if separate_queries else 2
+    of_folds = n_folds * (1 - 1 / n_folds) ** power
+    return of_folds / (of_folds + 1.25)
 
 
 def _check_options(prefer: str, tolerance: Any, budget: Any, n_folds: Any) -> None:
