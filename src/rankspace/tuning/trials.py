@@ -220,11 +220,11 @@ class Trials:
         if n_groups < MIN_GROUPS:
             values = cross_validate(family, by_query, sample, self.deadline, show)
             nothing = values._replace(values=np.full_like(values.values, np.nan))
-            return Evidence(values, nothing, groups, n_folds), fold_of
+            return Evidence(values, nothing, groups, self.n_folds), fold_of
         if np.unique(group_queries(data.relevance)).size == n:
             # No two queries share an item, so folds of queries are folds of groups.
             values = cross_validate(family, by_query, sample, self.deadline, show)
-            return Evidence(values, values, groups, n_folds), fold_of
+            return Evidence(values, values, groups, self.n_folds), fold_of
         values = cross_validate(
             family, by_query, sample, self.deadline, lambda done: show(done / 2)
         )
@@ -232,7 +232,7 @@ class Trials:
             family, by_group, sample, self.deadline, lambda done: show((1 + done) / 2)
         )
         fold_of["new"] = by_group.fold_of
-        return Evidence(values, new_values, groups, n_folds), fold_of
+        return Evidence(values, new_values, groups, self.n_folds), fold_of
 
     def _on_dev(self, family: Family, strength: int) -> Evidence:
         """Evidence of the dev queries, judged with a metric learned from the others."""
