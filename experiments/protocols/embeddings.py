@@ -24,7 +24,7 @@ from rankspace.tuning.cross_validation import Deadline, FoldValues
 from rankspace.tuning.data import check_data
 from rankspace.tuning.families import Family
 from rankspace.tuning.selection import ALPHA, measurable, outcome
-from rankspace.tuning.trials import Evidence, Trials
+from rankspace.tuning.trials import Evidence, Trials, default_n_folds
 
 from ..data import open_dataset
 from ..methods import available
@@ -236,8 +236,9 @@ def _folds(problem: Problem, family: Family, seed: int) -> Evidence:
     )
     no_dev = np.zeros(data.n_queries, dtype=bool)
     fold_seed = int(check_random_state(seed).randint(2**31 - 1))
+    n_folds = default_n_folds(data.n_queries)
     trials = Trials(
-        data, no_dev, "both", TOLERANCE, None, fold_seed, Deadline(None), _ignore
+        data, no_dev, "both", TOLERANCE, n_folds, fold_seed, Deadline(None), _ignore
     )
     return trials.run([family])[0].path
 
