@@ -65,12 +65,15 @@ class Evidence:
         Group of each query: queries of different groups share no relevant item.
     n_folds : int
         Number of folds.
+    whole_classes : bool
+        Whether queries of new items are whole classes, as dev queries may be.
     """
 
     by_query: FoldValues
     by_group: FoldValues
     groups: np.ndarray
     n_folds: int = 1
+    whole_classes: bool = False
 
     @cached_property
     def questions(self) -> dict[str, Question]:
@@ -79,6 +82,10 @@ class Evidence:
         known = np.where(self.by_query.known == 1, everything, np.nan)
         new = self.by_group.values - self.by_group.values[0]
         each = np.arange(self.groups.size)
+        if self.whole_classes:
+            # Queries of a class that nothing was learned about win or lose together.
+            new = self.by_query.known == 0
+            each = np.where(new, each.size + self.groups, each)
         return {
             "all": Question(everything, each, self.n_folds),
             "known": Question(known, each, self.n_folds),
@@ -263,7 +270,12 @@ class Trials:
         found = FoldValues(
             values.values, no_memory, values.tops, values.distances, known
         )
-        return Evidence(found, found._replace(values=new_values), groups)
+        return Evidence(
+            found,
+            found._replace(values=new_values),
+            groups,
+            whole_classes=data.relevance.has_classes,
+        )
 
     def _judged(self, split: Split, metric: EmbeddingMetric | None) -> Score:
         """Scores of the baseline and of a metric, one above the other."""
