@@ -84,8 +84,8 @@ class Evidence:
         each = np.arange(self.groups.size)
         if self.whole_classes:
             # Queries of a class that nothing was learned about win or lose together.
-            new = self.by_query.known == 0
-            each = np.where(new, each.size + self.groups, each)
+            of_new_class = self.by_query.known == 0
+            each = np.where(of_new_class, each.size + self.groups, each)
         return {
             "all": Question(everything, each, self.n_folds),
             "known": Question(known, each, self.n_folds),
