@@ -194,6 +194,9 @@ def _check(recipe: Recipe) -> None:
             raise ImportError(
                 f"recipe {recipe.name} needs {requirement}: pip install {requirement} first."
             )
+    for method in recipe.content.get("methods", []):
+        if "." in method.get("estimator", ""):
+            find_estimator(method["estimator"])
     labels = [method["label"] for method in recipe.content.get("methods", [])]
     against = recipe.options.get("against")
     if against and against not in labels:
@@ -201,9 +204,6 @@ def _check(recipe: Recipe) -> None:
             f"against must be the label of a method, one of {', '.join(labels)}: got {against!r}. "
             'Pass --set against=LABEL, or against="" for no paired tests.'
         )
-    for method in recipe.content.get("methods", []):
-        if "." in method.get("estimator", ""):
-            find_estimator(method["estimator"])
 
 
 __all__ = ["Jobs", "Outcome", "Table", "list_protocols", "reproduce"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -86,9 +87,9 @@ class Table:
 
     def to_frame(self) -> Any:
         """As a pandas DataFrame whose index is the first column."""
-        import pandas
-
-        frame = pandas.DataFrame(list(self.rows), columns=list(self.header))
+        frame = import_module("pandas").DataFrame(
+            list(self.rows), columns=list(self.header)
+        )
         return frame.set_index(self.header[0])
 
 
