@@ -202,7 +202,7 @@ def _check(recipe: Recipe) -> None:
     if against and against not in labels:
         raise ValueError(
             f"against must be the label of a method, one of {', '.join(labels)}: got {against!r}. "
-            'Pass --set against=LABEL, or against="" for no paired tests.'
+            """Pass --set 'against="LABEL"', or 'against=""' for no paired tests."""
         )
 
 
