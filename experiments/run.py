@@ -15,33 +15,17 @@ from pathlib import Path
 from typing import Any
 
 from rankspace._engine.files import write_text
-from rankspace._engine.tables import as_markdown, as_text
+from rankspace._engine.tables import as_text
 
 from .methods import find_estimator
 from .pictures import save_png
 from .recipe import Recipe, load_recipe
+from .tables import Table
 
 HOME = Path(__file__).parent
 PACKAGES = ("rankspace", "numpy", "scipy", "scikit-learn", "numba")
 # Modules of protocols that others import, and that run nothing themselves.
 HELPERS = ("__init__", "adapters", "prepared")
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table of results: a title, a header, and rows that begin with their name."""
-
-    title: str
-    header: Sequence[str]
-    rows: Sequence[Sequence[Any]]
-
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {
-            "title": self.title,
-            "header": list(self.header),
-            "rows": [*map(list, self.rows)],
-        }
 
 
 @dataclass
@@ -65,7 +49,7 @@ class Outcome:
         """The tables, pictures and notes as a page."""
         sections = [f"# {self.recipe.title}", f"{self.recipe.paper}."]
         for table in self.tables:
-            sections += [f"## {table.title}", as_markdown(table.header, table.rows)]
+            sections += [f"## {table.title}", table.to_markdown()]
         sections += [f"![{name}]({name}.png)" for name in self.pictures]
         sections += [*self.notes, self._provenance()]
         return "\n\n".join(sections) + "\n"
@@ -96,10 +80,13 @@ class Outcome:
         }
 
     def write(self, folder: Path) -> None:
-        """Write ``README.md``, ``results.json`` and the pictures into a folder."""
+        """Write the page, ``results.json``, each table as CSV and LaTeX, and the pictures."""
         folder.mkdir(parents=True, exist_ok=True)
         write_text(folder / "results.json", json.dumps(self.to_dict(), indent=1) + "\n")
         write_text(folder / "README.md", self.to_markdown())
+        for number, table in enumerate(self.tables, 1):
+            write_text(folder / f"table-{number}.csv", table.to_csv())
+            write_text(folder / f"table-{number}.tex", table.to_latex())
         for name, draw in self.pictures.items():
             save_png(draw(), folder / f"{name}.png")
 
@@ -210,3 +197,13 @@ def _check(recipe: Recipe) -> None:
     for method in recipe.content.get("methods", []):
         if "." in method.get("estimator", ""):
             find_estimator(method["estimator"])
+    labels = [method["label"] for method in recipe.content.get("methods", [])]
+    against = recipe.options.get("against")
+    if against and against not in labels:
+        raise ValueError(
+            f"against must be the label of a method, one of {', '.join(labels)}: got {against!r}. "
+            """Pass --set 'against="LABEL"', or 'against=""' for no paired tests."""
+        )
+
+
+__all__ = ["Jobs", "Outcome", "Table", "list_protocols", "reproduce"]

@@ -94,6 +94,22 @@ def test_code_of_the_pages_runs(page, tmp_path, monkeypatch):
         exec(compile(block, page.name, "exec"), space)
 
 
+def sessions(path):
+    """Examples of the page that show what Python prints, one after the other."""
+    return "\n".join(re.findall(r"```pycon\n(.*?)```", path.read_text(), re.S))
+
+
+@pytest.mark.parametrize("name", ["errata.md"])
+def test_sessions_of_the_pages_print_what_they_show(name, tmp_path, monkeypatch):
+    page = ROOT / "docs" / name
+    if not page.exists():
+        pytest.skip("the documentation is not beside the tests")
+    monkeypatch.chdir(tmp_path)
+    test = doctest.DocTestParser().get_doctest(sessions(page), {}, name, name, 0)
+    assert test.examples
+    assert not doctest.DocTestRunner().run(test).failed
+
+
 def test_the_readme_shows_what_its_code_prints(tmp_path, monkeypatch, capsys):
     page = ROOT / "README.md"
     if not page.exists():

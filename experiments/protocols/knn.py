@@ -21,6 +21,7 @@ from ..methods import available, fit_metric, settings
 from ..pictures import grouped_bars
 from ..recipe import Recipe
 from ..run import Jobs, Outcome, Table
+from ..tables import PAIRED_NOTE, paired_table
 
 # Fields of a data set in a recipe on which no job depends.
 NOT_IN_JOBS = ("label", "grids", "skip")
@@ -243,12 +244,30 @@ def _outcome(
     for (method, data), cell in cells.items():
         sizes[method][sets.index(data)] = cell.dimensions
     size_rows = [(method, *map(_shown, sizes[method])) for method in methods]
+    paired = _paired(recipe, sets, cells)
+    if paired:
+        notes = [*notes, PAIRED_NOTE]
     tables = [
         Table("k-NN error in %", HEADER, rows),
         Table(DIMENSIONS, ["method", *sets], size_rows),
+        *paired,
     ]
     picture = partial(grouped_bars, sets, sizes, DIMENSIONS.lower(), log=True)
     return Outcome(recipe, tables, notes, {"dimensions": picture})
+
+
+def _paired(
+    recipe: Recipe, sets: Sequence[str], cells: Mapping[tuple[str, str], Cell]
+) -> list[Table]:
+    """Paired tests on each data set that has several splits and the row to compare with."""
+    against, test_size = recipe.options.get("against"), recipe.options["test_size"]
+    tables = []
+    for data in sets:
+        part = {m: cell.chosen for (m, label), cell in cells.items() if label == data}
+        if against and part and min(map(len, part.values())) > 1:
+            title, overlap = f"k-NN error in % on {data}", test_size / (1 - test_size)
+            tables.append(paired_table(title, part, against, overlap))
+    return tables
 
 
 def _shown(size: float) -> str:

@@ -82,7 +82,11 @@ def small_table(**options):
 
 def test_table_2_in_small(tmp_path):
     outcome = reproduce(small_table(), tmp_path, n_jobs=1)
-    errors, sizes = outcome.tables
+    errors, sizes, paired = outcome.tables
+    assert paired.title == "k-NN error in % on Wine, against Euclidean"
+    assert [row[0] for row in paired.rows] == ["MLR-AUC", "Euclidean"]
+    found = f"{paired.rows[0][1]:.1f} ± "
+    assert errors.rows[0][2].startswith(found)
     assert [row[0] for row in errors.rows] == ["MLR-AUC, Wine", "Euclidean, Wine"]
     assert [row[1] for row in errors.rows] == ["1.4", "3.1"]
     assert all(float(row[2].split(" ± ")[0]) < 10 for row in errors.rows)
@@ -91,6 +95,8 @@ def test_table_2_in_small(tmp_path):
     home = tmp_path / "mlr-table-2"
     assert json.loads((home / "results.json").read_text())["tables"][0]["rows"][0][0]
     assert "![dimensions](dimensions.png)" in (home / "README.md").read_text()
+    assert (home / "table-1.csv").read_text() == errors.to_csv()
+    assert (home / "table-3.tex").read_text() == paired.to_latex()
     assert (home / "dimensions.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -102,7 +108,7 @@ def test_methods_that_a_data_set_skips(tmp_path):
         "datasets": [wine, {**wine, "label": "WDBC", "name": "wdbc"}],
     }
     content["datasets"][1]["skip"] = ["MLR-AUC"]
-    errors, sizes = reproduce(
+    errors, sizes, *_ = reproduce(
         replace(recipe, content=content), tmp_path, n_jobs=1
     ).tables
     assert [row[0] for row in errors.rows] == [
@@ -299,6 +305,8 @@ def test_recipes_that_cannot_run(tmp_path):
         ValueError, match=r"protocol of recipe mine must be one of .*knn"
     ):
         reproduce(Recipe(**head, protocol="nope"), tmp_path)
+    with pytest.raises(ValueError, match=r"against must be the label .*: got 'nope'"):
+        reproduce(small_table(against="nope"), tmp_path)
     with pytest.raises(ValueError, match="recipe mine lacks 'n_samples'"):
         reproduce(Recipe(**head, protocol="toy"), tmp_path)
 
