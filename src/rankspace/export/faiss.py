@@ -152,7 +152,7 @@ def _item_maps(faiss: Any, metric: EmbeddingMetric, blocks: VectorBlocks) -> lis
 
 
 def _unit_length(faiss: Any, metric: EmbeddingMetric, n_features: int) -> list[Any]:
-    """The map of vectors to unit length, under the cosine; it leaves zero vectors as they are."""
+    """The map of vectors to unit length, under the cosine; it leaves zero vectors unchanged."""
     if metric.similarity != "cosine":
         return []
     return [faiss.NormalizationTransform(n_features, 2.0)]

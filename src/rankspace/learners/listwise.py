@@ -74,7 +74,7 @@ class ListwiseMap(LinearRanker):
     similarity : {"cosine", "dot", "euclidean"}, optional
         What unmapped vectors are compared by. With "cosine", queries and items are brought to unit
         length before learning, and by the learned metric before its map. By default vectors are
-        taken as they are: "euclidean" for a shared map, "dot" for a map of the queries. A shared
+        taken unchanged: "euclidean" for a shared map, "dot" for a map of the queries. A shared
         map has no "dot", a map of the queries no "euclidean", and separate maps neither.
     whiten : float, default=0.2
         Degree of whitening before learning: none (0), full (1), or beyond, up to 2. It needs no

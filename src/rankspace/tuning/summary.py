@@ -414,7 +414,7 @@ def _next_steps(
     steps = []
     if best.family.method == "query":
         steps += [
-            "Map each query before the search. Documents and their index stay as they are.",
+            "Map each query before the search. Documents and their index stay unchanged.",
             "rankspace transform METRIC QUERIES.npy --side queries --output MAPPED.npy",
             "rankspace export METRIC --to onnx --side queries --output QUERIES.onnx",
         ]
