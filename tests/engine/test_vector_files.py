@@ -150,7 +150,8 @@ def test_row_ids_match_those_of_the_qrels(tmp_path, rng, kind, capsys, monkeypat
     )
     assert main(["rank", *words[:3], "-k", "1", "--output", "run.trec"]) == 0
     assert main(["evaluate", "run.trec", "qrels", "--measures", "p@1", "--json"]) == 0
-    found = capsys.readouterr().out.split("run.trec\n")[-1]
+    found = capsys.readouterr().out
+    found = found[found.index("{") :]
     assert json.loads(found)["measures"]["p@1"]["mean"] == 1
 
 

@@ -1,3 +1,5 @@
+from functools import partial
+
 """Exports: every target ranks as `Index` does."""
 
 import subprocess
@@ -466,8 +468,8 @@ def test_approximate_faiss_under_the_cosine(long_X, long_Q, index_kind):
 def test_onnx_and_npy_under_each_similarity(any_metric, long_X, long_Q, tmp_path):
     pytest.importorskip("onnx")
     runtime = pytest.importorskip("onnxruntime")
-    to_npy(any_metric, long_X, tmp_path / "items.npy", block_size=300)
-    model = to_onnx(any_metric).SerializeToString()
+    to_npy(any_metric, long_X, tmp_path / "items.npy", side="items", block_size=300)
+    model = to_onnx(any_metric, side="queries").SerializeToString()
     session = runtime.InferenceSession(model, providers=["CPUExecutionProvider"])
     (queries,) = session.run(None, {"vectors": long_Q})
     notes = session.get_modelmeta().custom_metadata_map
@@ -483,7 +485,7 @@ def test_onnx_and_npy_under_each_similarity(any_metric, long_X, long_Q, tmp_path
 def test_a_zero_vector_stays_zero_in_onnx():
     pytest.importorskip("onnx")
     runtime = pytest.importorskip("onnxruntime")
-    model = to_onnx(unchanged_metric(24, "cosine")).SerializeToString()
+    model = to_onnx(unchanged_metric(24, "cosine"), side="queries").SerializeToString()
     session = runtime.InferenceSession(model, providers=["CPUExecutionProvider"])
     (mapped,) = session.run(None, {"vectors": np.zeros((1, 24), dtype="f4")})
     np.testing.assert_array_equal(mapped, 0)
@@ -535,7 +537,7 @@ def test_a_zero_vector_is_named_by_its_row_in_the_file(long_X, tmp_path):
         unchanged_metric(24, "cosine"),
         LinearMetric(np.eye(24), similarity="cosine"),
     ):
-        for export in (to_npy, to_query_side, to_sql):
+        for export in (partial(to_npy, side="items"), to_query_side, to_sql):
             with pytest.raises(ValueError, match=r"X\.npy must not .* row 650 is zero"):
                 export(metric, tmp_path / "X.npy", tmp_path / "out.npy", block_size=300)
 
