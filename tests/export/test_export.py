@@ -1,10 +1,9 @@
-from functools import partial
-
 """Exports: every target ranks as `Index` does."""
 
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import numpy as np
