@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from .._engine.files import PathLike, replacing
-from ..search.ranking import Ranking
+
+if TYPE_CHECKING:
+    from ..search.ranking import Ranking
 
 FORMAT_VERSION = 1
 _KINDS: dict[str, type[StoredMetric]] = {}
