@@ -75,14 +75,18 @@ class EmbeddingMetric(StoredMetric):
         ready = ready_vector(vector, unit=self.similarity == "cosine")
         if ready is None or ready.size != getattr(self, side).shape[1]:
             return self._map_rows(vector[None], side, name)[0]
-        return self._in_precision(side, ready.dtype).dot(ready)
+        return self._product(ready, side)
 
     def _map_rows(self, X: Any, side: str, name: str) -> np.ndarray:
-        """Rows under a map in their own precision, brought to unit length first for the cosine."""
+        """Rows under a map, brought to unit length first for the cosine."""
         X = _checked_rows(X, getattr(self, side).shape[1], name)
         if self.similarity == "cosine":
             X = unit_rows(X, name)
-        return np.asarray(X @ self._in_precision(side, X.dtype).T)
+        return self._product(X, side)
+
+    def _product(self, X: Any, side: str) -> np.ndarray:
+        """Rows, or one vector, under a map in their own precision."""
+        return np.asarray(X.dot(self._in_precision(side, X.dtype).T))
 
     def _in_precision(self, name: str, dtype: Any) -> np.ndarray:
         """A stored array in another precision, kept: converting a map takes longer than using it.
