@@ -94,7 +94,7 @@ def _plain_floats(X: Any) -> np.ndarray | None:
         return None
     if X.dtype in FLOATS:
         return np.asarray(X)
-    if X.dtype.kind in "biu":
+    if X.dtype.kind in "biuf":
         return X.astype(np.float64)
     return None
 
