@@ -21,6 +21,7 @@ PACKAGES = (
     "faiss-cpu",
     "ir-measures",
     "lightgbm",
+    "onnxruntime",
     "xgboost",
     "metric-learn",
 )

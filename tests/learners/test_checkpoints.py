@@ -16,8 +16,10 @@ import scipy.sparse
 from safetensors.numpy import save_file
 
 from rankspace import FRML, MLR, Relevance, RobustMLR
+from rankspace._engine import digest as _digest
+from rankspace._engine.digest import digest
 from rankspace.learners.solvers import checkpoint as _checkpoint
-from rankspace.learners.solvers.checkpoint import Checkpoint, digest
+from rankspace.learners.solvers.checkpoint import Checkpoint
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -356,10 +358,10 @@ def test_digests_differ_where_values_do(values):
 def test_equal_values_have_one_digest(monkeypatch):
     X = np.random.default_rng(0).normal(size=(50, 3))
     expected = digest("X", X)
-    monkeypatch.setattr(_checkpoint, "BLOCK_BYTES", 100)
+    monkeypatch.setattr(_digest, "BLOCK_BYTES", 100)
     assert digest("X", np.asfortranarray(X)) == expected
     assert digest("C", 10) == digest("C", 10.0) == digest("C", np.float32(10))
-    with pytest.raises(ValueError, match="prior, with checkpoint, must be a number"):
+    with pytest.raises(ValueError, match="prior must be a number"):
         digest("prior", np.array([object()]))
 
 
@@ -368,7 +370,7 @@ def test_mapped_data_are_hashed_in_blocks(tmp_path, monkeypatch):
         tmp_path / "x.npy", "w+", dtype=float, shape=(2**18, 16)
     )
     mapped[-1] = 1
-    monkeypatch.setattr(_checkpoint, "BLOCK_BYTES", 2**20)
+    monkeypatch.setattr(_digest, "BLOCK_BYTES", 2**20)
     tracemalloc.start()
     found = digest("X", np.load(tmp_path / "x.npy", mmap_mode="r"))
     _, peak = tracemalloc.get_traced_memory()

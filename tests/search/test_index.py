@@ -186,7 +186,7 @@ def test_faiss_absent_names_the_extra(monkeypatch):
     [
         (lambda: Index([[np.nan]]), "contains NaN"),
         (lambda: Index([[np.inf]]), "contains infinity"),
-        (lambda: Index(np.empty((0, 3))), "0 sample"),
+        (lambda: Index(np.empty((0, 3))), "at least one row and one feature"),
         (lambda: Index([[1.0]], backend="annoy"), "backend must be 'exact' or 'faiss'"),
         (lambda: Index([[1.0]], max_memory=0), "at least 1 MiB: got 0"),
         (lambda: Index([[1.0], [2.0]], ids=["a"]), "ids must have 2 entries"),

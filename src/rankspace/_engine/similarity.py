@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 BLOCK = 8192  # rows that are scaled at a time, in double precision
 
@@ -15,10 +14,21 @@ def by_inner_product(similarity: str) -> bool:
     return similarity != "euclidean"
 
 
+def is_sparse(X: Any) -> bool:
+    """Whether rows are a sparse matrix; SciPy is only imported if they are no array."""
+    if isinstance(X, np.ndarray):
+        return False
+    from scipy.sparse import issparse
+
+    return bool(issparse(X))
+
+
 def unit_rows(X: Any, name: str) -> Any:
     """Rows divided by their length, which is computed in double precision."""
     check_no_zeros(X, name)
-    if scipy.sparse.issparse(X):
+    if is_sparse(X):
+        import scipy.sparse
+
         lengths = np.sqrt(X.multiply(X).sum(axis=1))
         scales = scipy.sparse.diags_array(1 / np.ravel(lengths))
         return (scales @ X).tocsr().astype(X.dtype, copy=False)
@@ -38,7 +48,7 @@ def _unit_block(X: np.ndarray) -> np.ndarray:
 
 def check_no_zeros(X: Any, name: str, first: int = 0) -> None:
     """Raise if a row is zero, as the cosine is undefined; rows are counted from ``first``."""
-    present = abs(X).sum(axis=1) if scipy.sparse.issparse(X) else np.any(X, axis=1)
+    present = abs(X).sum(axis=1) if is_sparse(X) else np.any(X, axis=1)
     zeros = np.flatnonzero(np.ravel(present) == 0)
     if zeros.size:
         raise ValueError(

@@ -6,6 +6,7 @@ import argparse
 import time
 from typing import Any
 
+from .card import fitted_card
 from .options import (
     add_cluster,
     add_training_data,
@@ -84,6 +85,7 @@ def fit(options: argparse.Namespace) -> str:
             with warnings_as_notes() as notes:
                 estimator.fit(dataset.X, y, queries=dataset.queries)
     seconds = time.perf_counter() - start
+    estimator.metric_.card = fitted_card(estimator, dataset, options)
     estimator.metric_.save(options.output)
     n_items, n_features = dataset.X.shape
     if options.json:

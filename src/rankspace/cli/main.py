@@ -19,6 +19,7 @@ from .fit import add_fit
 from .options import check_output
 from .rank import add_rank
 from .report import add_report
+from .show import add_show
 from .transform import add_transform
 from .tune import add_tune
 
@@ -95,6 +96,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_rank(verbs)
     add_tune(verbs)
     add_fit(verbs)
+    add_show(verbs)
     add_transform(verbs)
     add_export(verbs)
     add_datasets(verbs)

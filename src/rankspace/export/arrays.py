@@ -302,13 +302,15 @@ def _query_metric(
     parameters = {**metric.parameters, "query_side": True}
     # Items that are exported for the cosine have one length, so that it is the inner product.
     similarity = "cosine" if metric.similarity == "cosine" else "dot"
-    return BilinearMetric(
+    exported = BilinearMetric(
         query_map,
         np.eye(len(query_map)),
         query_offset=query_offset,
         similarity=similarity,
         parameters=parameters,
     )
+    exported.card = metric.card
+    return exported
 
 
 def _write(

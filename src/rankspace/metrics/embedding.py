@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from .._engine.checks import SIMILARITIES, check_choice
+from .._engine.rows import check_n_features, float_rows, ready_vector
 from .._engine.similarity import unit_rows
-from .._engine.vectors import check_is_matrix, power_of_two
-from ..search.index import Index
+from .._engine.vectors import power_of_two
 from .storage import StoredMetric, read_only_array
+
+if TYPE_CHECKING:
+    from ..search.index import Index
 
 
 class EmbeddingMetric(StoredMetric):
@@ -42,14 +46,14 @@ class EmbeddingMetric(StoredMetric):
 
     def embed_items(self, X: Any) -> np.ndarray:
         """Map items to the vectors to store in an index; one vector gives one vector."""
-        return self._map_vectors(X, self.item_map, "X")
+        return self._map_vectors(X, "item_map", "X")
 
     def embed_queries(self, Q: Any) -> np.ndarray:
         """Map queries to the vectors to search an index for; one vector gives one vector."""
-        mapped = self._map_vectors(Q, self.query_map, "Q")
         if self.symmetric:
-            return mapped
-        return mapped + self.query_offset.astype(mapped.dtype, copy=False)
+            return self._map_vectors(Q, "item_map", "Q")
+        mapped = self._map_vectors(Q, "query_map", "Q")
+        return mapped + self._in_precision("query_offset", mapped.dtype)
 
     def distances(self, Q: Any, X: Any) -> np.ndarray:
         from scipy.spatial.distance import cdist
@@ -63,20 +67,52 @@ class EmbeddingMetric(StoredMetric):
         distances = cdist(queries / unit, items / unit) * unit
         return distances.astype(np.result_type(queries, items), copy=False)
 
-    def _map_vectors(self, X: Any, linear_map: np.ndarray, name: str) -> np.ndarray:
+    def _map_vectors(self, X: Any, side: str, name: str) -> np.ndarray:
         """Mapped rows, or one mapped vector."""
-        if np.ndim(X) == 1:
-            return self._map_rows(np.asarray(X)[None], linear_map, name)[0]
-        return self._map_rows(X, linear_map, name)
+        if np.ndim(X) != 1:
+            return self._map_rows(X, side, name)
+        vector = np.asarray(X)
+        ready = ready_vector(vector, unit=self.similarity == "cosine")
+        if ready is None or ready.size != getattr(self, side).shape[1]:
+            return self._map_rows(vector[None], side, name)[0]
+        return self._product(ready, side)
 
-    def _map_rows(self, X: Any, linear_map: np.ndarray, name: str) -> np.ndarray:
-        """Rows under a map in their own precision, brought to unit length first for the cosine."""
-        X = _checked_rows(X, linear_map.shape[1], name)
+    def _map_rows(self, X: Any, side: str, name: str) -> np.ndarray:
+        """Rows under a map, brought to unit length first for the cosine."""
+        X = _checked_rows(X, getattr(self, side).shape[1], name)
         if self.similarity == "cosine":
             X = unit_rows(X, name)
-        return np.asarray(X @ linear_map.T.astype(X.dtype, copy=False))
+        return self._product(X, side)
+
+    def _product(self, X: Any, side: str) -> np.ndarray:
+        """Rows, or one vector, under a map in their own precision."""
+        return np.asarray(X.dot(self._in_precision(side, X.dtype).T))
+
+    def _in_precision(self, name: str, dtype: Any) -> np.ndarray:
+        """A stored array in another precision, kept: converting a map takes longer than using it.
+
+        Threads may convert it at the same time, to the same numbers.
+        """
+        array: np.ndarray = getattr(self, name)
+        if array.dtype == dtype:
+            return array
+        converted = self._converted.get((name, dtype))
+        if converted is None:
+            converted = array.astype(dtype)
+            self._converted[name, dtype] = converted
+        return converted
+
+    @cached_property
+    def _converted(self) -> dict[tuple[str, Any], np.ndarray]:
+        """Arrays in a precision other than the stored one."""
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: v for name, v in vars(self).items() if name != "_converted"}
 
     def _index(self, X: Any) -> Index:
+        from ..search.index import Index
+
         return Index(X, self)
 
     def _set_similarity(self, similarity: str) -> None:
@@ -211,7 +247,7 @@ class LinearMetric(EmbeddingMetric):
         -------
         ndarray of shape (n, n_components)
         """
-        return self._map_rows(X, self.components, "X")
+        return self._map_rows(X, "item_map", "X")
 
     def pair_distances(self, U: Any, V: Any) -> np.ndarray:
         """Distance of each row of one matrix from the same row of another.
@@ -369,12 +405,6 @@ def _matrix(values: Any, name: str) -> np.ndarray:
 
 def _checked_rows(X: Any, n_features: int, name: str) -> Any:
     """Finite rows of floats with so many features, dense or sparse."""
-    from sklearn.utils import check_array
-
-    if getattr(X, "dtype", None) == np.float16:
-        X = X.astype(np.float32)
-    check_is_matrix(X, name)
-    X = check_array(X, accept_sparse=("csr", "csc"), dtype=(np.float64, np.float32))
-    if X.shape[1] != n_features:
-        raise ValueError(f"{name} must have {n_features} features: got {X.shape[1]}.")
+    X = float_rows(X, name, accept_sparse=("csr", "csc"))
+    check_n_features(X, n_features, name)
     return X

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
 from .._engine.checks import check_choice
 from .._engine.parallel.threads import single_threaded_blas, thread_map
-from .._engine.vectors import check_is_matrix, check_squares
-from ..search.ranking import Ranking
+from .._engine.rows import check_n_features, float_rows
+from .._engine.vectors import check_squares
 from .embedding import EmbeddingMetric
 from .feature_scaling import FeatureScaling
 from .local_index import BLOCK, LocalIndex
 from .storage import StoredMetric, read_only_array
+
+if TYPE_CHECKING:
+    from ..search.ranking import Ranking
 
 SCALING_ARRAYS = ("fill", "offset", "scale", "knots", "values")
 
@@ -436,19 +439,8 @@ class LocalMetric(StoredMetric):
         return KERNELS[self.kernel](squares)
 
     def _check_rows(self, X: Any, name: str) -> np.ndarray:
-        from sklearn.utils import check_array
-
-        check_is_matrix(X, name)
-        X = check_array(
-            X,
-            dtype=(np.float64, np.float32),
-            input_name=name,
-            ensure_all_finite="allow-nan",
-        )
-        if X.shape[1] != self.n_features:
-            raise ValueError(
-                f"{name} must have {self.n_features} features: got {X.shape[1]}."
-            )
+        X = float_rows(X, name, allow_nan=True)
+        check_n_features(X, self.n_features, name)
         return X
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from .._engine.parallel.threads import thread_map
-from ..search.index import candidate_lists
-from ..search.ranking import Ranking
+
+if TYPE_CHECKING:
+    from ..search.ranking import Ranking
 
 BLOCK = 2**21  # numbers in a block of work
 
@@ -43,6 +44,8 @@ class LocalIndex:
         self, Q: Any, k: int | None = None, *, query_items: Any = None
     ) -> Iterator[Ranking]:
         """Rankings of blocks of queries, each query's own item left out."""
+        from ..search.ranking import Ranking
+
         points, weights = self.metric._embed_queries(Q)
         excluded = _excluded(query_items, len(points))
         step = max(1, BLOCK // len(self.items))
@@ -62,12 +65,17 @@ class LocalIndex:
 
     def rank(self, Q: Any, k: int | None = None) -> Ranking:
         """Rank the nearest items of each query."""
+        from ..search.ranking import Ranking
+
         return Ranking.join(list(self.blocks(Q, k)))
 
     def rerank(
         self, Q: Any, candidates: Ranking | Sequence[Any], *, query_items: Any = None
     ) -> Ranking:
         """Rerank candidate items of each query, its own item left out."""
+        from ..search.index import candidate_lists
+        from ..search.ranking import Ranking
+
         points, weights = self.metric._embed_queries(Q)
         lists = candidate_lists(candidates, len(points), len(self.items))
         excluded = _excluded(query_items, len(points))

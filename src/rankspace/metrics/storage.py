@@ -5,14 +5,21 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from .._engine.files import PathLike, replacing
-from ..search.ranking import Ranking
+from .card import card_text, checked_card_text
+
+if TYPE_CHECKING:
+    from ..search.ranking import Ranking
 
 FORMAT_VERSION = 1
+# A safetensors file starts with the length of its header, which ends at a multiple of 8 bytes.
+LENGTH_BYTES = 8
+ALIGNMENT = 8
 _KINDS: dict[str, type[StoredMetric]] = {}
 
 
@@ -22,11 +29,24 @@ class StoredMetric(ABC):
     kind: ClassVar[str]  # the name of the class in the header of a file
     arrays: ClassVar[tuple[str, ...]]  # the attributes that a file stores
     parameters: dict[str, Any]
+    _card = "{}"
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "kind" in vars(cls):
             _KINDS[cls.kind] = cls
+
+    @property
+    def card(self) -> Mapping[str, Any]:
+        """Where the metric comes from and what it was measured to do, as JSON values.
+
+        It is saved with the metric and shown by ``rankspace show``. Assign a mapping to change it.
+        """
+        return MappingProxyType(json.loads(self._card))
+
+    @card.setter
+    def card(self, card: Mapping[str, Any]) -> None:
+        self._card = card_text(card)
 
     @abstractmethod
     def distances(self, Q: Any, X: Any) -> np.ndarray:
@@ -67,7 +87,9 @@ class StoredMetric(ABC):
         """A search index of items under this metric."""
 
     def save(self, path: PathLike) -> None:
-        """Save to a safetensors file, with format version and parameters in its header.
+        """Save to a safetensors file, with format version, parameters and card in its header.
+
+        Equal metrics are saved as equal bytes.
 
         Parameters
         ----------
@@ -79,15 +101,20 @@ class StoredMetric(ABC):
         content = save(
             {name: getattr(self, name) for name in self.arrays}, self._header()
         )
+        header, start = split_header(content)
+        text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
+        text += b" " * (-len(text) % ALIGNMENT)
         with replacing(path) as stream:
-            stream.write(content)
+            stream.write(len(text).to_bytes(LENGTH_BYTES, "little") + text)
+            stream.write(memoryview(content)[start:])
 
     def _header(self) -> dict[str, str]:
         """What a file says about the arrays."""
         return {
             "rankspace_format": str(FORMAT_VERSION),
             "kind": self.kind,
-            "parameters": json.dumps(self.parameters),
+            "parameters": json.dumps(self.parameters, sort_keys=True),
+            "card": self._card,
         }
 
     @classmethod
@@ -134,6 +161,12 @@ def read_only_array(values: Any, name: str, n_dims: int) -> np.ndarray:
     return array
 
 
+def split_header(content: bytes) -> tuple[dict[str, Any], int]:
+    """The header of a safetensors file, and where its arrays start."""
+    start = LENGTH_BYTES + int.from_bytes(content[:LENGTH_BYTES], "little")
+    return json.loads(content[LENGTH_BYTES:start]), start
+
+
 def load_metric(path: PathLike) -> StoredMetric:
     """Load a metric from a safetensors file.
 
@@ -178,7 +211,9 @@ def load_metric(path: PathLike) -> StoredMetric:
         ) from error
     try:
         parameters = json.loads(header.get("parameters", "{}"))
-        return kind._restore(arrays, parameters, header)
+        metric = kind._restore(arrays, parameters, header)
+        metric._card = checked_card_text(header.get("card", "{}"))
+        return metric
     except (KeyError, ValueError) as error:
         raise ValueError(f"{path} does not hold a valid metric: {error}") from error
 

@@ -9,6 +9,7 @@ import numpy as np
 from .._engine.optional import require
 from .._engine.parallel import Step
 from .._engine.parallel.transport import mapped_file
+from .._engine.rows import float_rows
 from .._engine.vectors import as_rows, check_squares, map_rows, power_of_two
 from ..relevance.rows import indptr_of
 from .blocks import QueryBlock
@@ -25,12 +26,10 @@ def over_fetched(k: int) -> int:
 
 def as_vectors(X: Any, name: str) -> np.ndarray:
     """A finite matrix of float32 (also for float16) or float64."""
-    from sklearn.utils import check_array
-
     X = as_rows(X, name)
     if getattr(X, "dtype", None) == np.float16:
         X = map_rows(np.asanyarray(X), lambda rows: rows.astype(np.float32))
-    return check_array(X, dtype=(np.float64, np.float32), order="C", input_name=name)
+    return np.asarray(float_rows(X, name), order="C")
 
 
 class ExactSearch(Step):

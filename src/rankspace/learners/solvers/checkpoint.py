@@ -9,27 +9,26 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import os
 import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields
-from numbers import Integral, Real
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 from sklearn.base import BaseEstimator
 
 from ... import __version__
+from ..._engine.digest import digest
 from ..._engine.files import PathLike, replacing
+from ...metrics.card import judgment_fields
+from ...metrics.storage import split_header
 from ...relevance.relevance import Relevance
 
 logger = logging.getLogger("rankspace")
 
 REST = 10.0  # wait at least this many times the writing time before the next write
-BLOCK_BYTES = 2**24  # of an array are hashed at a time
 # Parameters that cannot change the result.
 IRRELEVANT = ("callback", "checkpoint")
 SEALED = b'"checksum":"'  # what comes before the checksum in the header
@@ -72,13 +71,12 @@ class Checkpoint:
         _check_seed(parameters["random_state"])
         names = set(parameters) - {*IRRELEVANT, *ignored}
         decisive = {name: parameters[name] for name in sorted(names)}
-        judgments = [
-            getattr(relevance, field.name)
-            for field in fields(relevance)
-            if field.name not in ("query_ids", "item_ids")
-        ]
+        judgments = judgment_fields(relevance)
         decisive |= {"X": X, "y": judgments, "queries": queries, **others}
-        digests = {name: digest(name, value) for name, value in decisive.items()}
+        try:
+            digests = {name: digest(name, value) for name, value in decisive.items()}
+        except ValueError as error:
+            raise ValueError(f"with checkpoint, {error} Omit checkpoint.") from error
         versions = {"method": type(learner).__name__, "rankspace": __version__}
         return cls(path, {**versions, **digests})
 
@@ -96,7 +94,7 @@ class Checkpoint:
                 f"checkpoint={self.path} must be a checkpoint: the file is damaged, or something "
                 "else. Use another path, or delete the file."
             )
-        header = _header(content)
+        header = split_header(content)[0]["__metadata__"]
         self._check_digests(json.loads(header["digests"]))
         arrays = load(content)
         for name in json.loads(header["transposed"]):
@@ -187,53 +185,3 @@ def _seal(content: bytes) -> bytes:
 
 def _is_intact(content: bytes) -> bool:
     return SEALED in content and _seal(content) == content
-
-
-def _header(content: bytes) -> dict[str, str]:
-    """The metadata of a safetensors file: its JSON comes after 8 bytes with its length."""
-    length = int.from_bytes(content[:8], "little")
-    header: dict[str, Any] = json.loads(content[8 : 8 + length])
-    return header["__metadata__"]
-
-
-# ---------------------------------------------------------------------- the digest
-
-
-def digest(name: str, value: Any) -> str:
-    """A digest of a number, text, dense or sparse array, or list of these."""
-    hashed = hashlib.blake2b(digest_size=16)
-    for part in _parts(name, value):
-        hashed.update(part)
-    return hashed.hexdigest()
-
-
-def _parts(name: str, value: Any) -> Iterator[bytes]:
-    """What is hashed of a value: its kind, and its content in blocks of bounded size."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if scipy.sparse.issparse(value):
-        rows = value.tocsr()
-        yield from _parts(name, [value.shape, rows.data, rows.indices, rows.indptr])
-    elif isinstance(value, list | tuple):
-        yield f"list of {len(value)};".encode()
-        for item in value:
-            yield from _parts(name, item)
-    elif isinstance(value, Real):
-        yield f"number {float(value).hex()};".encode()
-    elif value is None or isinstance(value, str | os.PathLike):
-        yield f"{value!r};".encode()
-    else:
-        yield from _array_parts(name, np.asarray(value))
-
-
-def _array_parts(name: str, array: np.ndarray) -> Iterator[bytes]:
-    if array.dtype.hasobject:
-        raise ValueError(
-            f"{name}, with checkpoint, must be a number, a string or an array of numbers: got "
-            f"{array.dtype} of shape {array.shape}. Omit checkpoint."
-        )
-    yield f"array {array.dtype.str} {array.shape};".encode()
-    rows = np.atleast_1d(array)
-    step = max(1, BLOCK_BYTES // max(1, rows[:1].nbytes))
-    for start in range(0, len(rows), step):
-        yield rows[start : start + step].tobytes()

@@ -1,0 +1,133 @@
+"""rankspace show: what a metric is, what its file says of it, and commands that run."""
+
+import json
+import shlex
+
+import numpy as np
+import pytest
+
+from rankspace import (
+    LGMML,
+    AsymmetricMetric,
+    BilinearMetric,
+    LinearMetric,
+    load_metric,
+)
+from rankspace.cli import main as command
+from rankspace.datasets import load_wine
+from rankspace.metrics import unchanged_metric
+
+MAP = np.random.default_rng(0).standard_normal((4, 4))
+METRICS = {
+    "shared map": LinearMetric(MAP, similarity="cosine"),
+    "query map": BilinearMetric(MAP, np.eye(4), similarity="cosine"),
+    "separate maps": AsymmetricMetric(MAP, MAP[::-1]),
+}
+
+
+def answer(capsys, *words):
+    assert command.main(shlex.split(" ".join(words))) == 0
+    return capsys.readouterr().out
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch, rng):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
+    np.save("CORPUS.npy", rng.standard_normal((20, 4)))
+    np.save("QUERIES.npy", rng.standard_normal((5, 4)))
+    return tmp_path
+
+
+@pytest.mark.parametrize("kind", METRICS)
+def test_the_next_commands_run(kind, capsys):
+    pytest.importorskip("faiss")
+    pytest.importorskip("onnx")
+    METRICS[kind].save("my metric")
+    shown = answer(capsys, "show 'my metric'")
+    assert shown.startswith(f"{kind}: {METRICS[kind]!r}")
+    found = json.loads(answer(capsys, "show 'my metric' --json"))
+    assert found["kind"] == kind
+    commands = found["next"]["commands"]
+    assert all(line in shown for line in commands)
+    run = [line for line in commands if line.startswith("rankspace ")]
+    for line in run:
+        answer(capsys, line.removeprefix("rankspace "))
+    maps_items = any("CORPUS" in line for line in run)
+    assert maps_items == (kind != "query map")
+    (python,) = [line for line in commands if line.startswith("python: ")]
+    query = np.load("QUERIES.npy")[0]
+    code = "import rankspace; mapped = " + python.removeprefix("python: ")
+    names = {"query": query}
+    exec(code, names)
+    np.testing.assert_allclose(names["mapped"], np.load("mapped-queries.npy")[0])
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "dot", "euclidean"])
+def test_unchanged_vectors_have_no_next_command(similarity, capsys):
+    unchanged_metric(4, similarity).save("m")
+    found = json.loads(answer(capsys, "show m --json"))
+    assert found["kind"] == "unchanged vectors"
+    assert found["next"]["commands"] == []
+    assert "card: none" in answer(capsys, "show m")
+
+
+def test_a_local_metric_is_scored_in_python(capsys, rng):
+    X, qid = rng.standard_normal((60, 3)), np.repeat(np.arange(6), 10)
+    LGMML(random_state=0).fit(X, X[:, 0] > 0, qid=qid).metric_.save("m")
+    found = json.loads(answer(capsys, "show m --json"))
+    assert found["kind"] == "local metric"
+    (line,) = found["next"]["commands"]
+    names = {"X": X, "qid": qid}
+    exec("import rankspace; scores = " + line.removeprefix("python: "), names)
+    assert names["scores"].shape == (60,)
+
+
+def test_fit_fills_the_card_without_paths(capsys):
+    np.save("secret.npy", load_wine().X)
+    np.save("private.npy", load_wine().labels)
+    words = "fit secret.npy --labels private.npy --method mlr -C 10 --measure auc"
+    answer(capsys, words, "--set checkpoint=hidden --set tol=0.1 --output secret")
+    card = load_metric("secret").card
+    assert card["command"] == (
+        "rankspace fit DATA --labels LABELS --unknown error --method mlr -C 10.0 "
+        "--measure auc --seed 0 --set checkpoint=VALUE --set tol=0.1"
+    )
+    assert card["method"] == "MLR"
+    assert card["parameters"]["tol"] == 0.1
+    assert (card["n_items"], card["n_features"]) == (178, 13)
+    text = json.dumps(dict(card))
+    assert not any(word in text for word in ("secret", "private", "hidden", "/"))
+    shown = answer(capsys, "show secret")
+    assert f"data digest: {card['data_digest']}" in shown
+
+
+def test_a_fit_with_an_infinite_parameter_is_kept(capsys):
+    words = "fit wine --method mlr --set tol=inf --output m"
+    answer(capsys, words)
+    assert load_metric("m").card["parameters"]["tol"] == "Infinity"
+
+
+def test_a_table_of_questions_is_shown(capsys):
+    metric = LinearMetric(MAP)
+    row = {"label": "new documents", "unchanged": 0.5, "tuned": 0.75, "low": None}
+    metric.card = {"measure": "map", "questions": [row]}
+    metric.save("m")
+    lines = answer(capsys, "show m").splitlines()
+    assert ["label", "unchanged", "tuned", "low"] in [line.split() for line in lines]
+    assert "new documents     0.5000  0.7500  -" in lines
+
+
+def test_text_of_a_file_commands_no_terminal(capsys):
+    metric = LinearMetric(MAP, parameters={"method": "\x1b[2J\u202e"})
+    metric.card = {
+        "measure\x1b]0;": "\x1b[31m\r\u202e\udcff",
+        "long": "x" * 10_000,
+        "odd": [{"a\x07": "\x9b"}, {"a\x07": 1}],
+        "uneven": [{"a": 1}, {"b": "\x1b"}],
+    }
+    metric.save("m")
+    for words in ("show m", "show m --json"):
+        shown = answer(capsys, words)
+        assert all(c.isprintable() or c == "\n" for c in shown)
+    assert max(map(len, answer(capsys, "show m").splitlines())) < 300
