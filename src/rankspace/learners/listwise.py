@@ -45,9 +45,6 @@ MAX_TEMPERATURE_QUERIES = 200  # that choose the temperature
 # Default regs times the number of queries. On held-out training queries of SciFact and NFCorpus (48
 # draws, 100 to 400 to learn from) one reg of 24 to 0.8 gained less, overall or for new documents.
 TOTAL_REGS = (80.0, 2.4)
-# Along a path, a map need not be finished before the next one goes on from it: with 0.02 and two
-# steps held-out values of SciFact, FAQ and Cranfield were within 0.01, at twice the cost.
-PATH_TOL = 0.05
 
 
 class ListwiseMap(LinearRanker):
@@ -187,8 +184,6 @@ class ListwiseMap(LinearRanker):
     ) -> Iterator[EmbeddingMetric]:
         """Learn a metric for each ``reg``, warm-started: each search starts at the last map.
 
-        Searches are stopped earlier than those of `fit`, as the next one goes on.
-
         Parameters
         ----------
         X : array-like of shape (n_items, n_features)
@@ -221,7 +216,7 @@ class ListwiseMap(LinearRanker):
         X, relevance, queries = self._training_data(X, y, queries)
         problems, whitening = self._problems(X, relevance, queries)
         paths = [
-            problem.path(regs, PATH_TOL, self.max_iter, check) for problem in problems
+            problem.path(regs, self.tol, self.max_iter, check) for problem in problems
         ]
         for reg in regs:
             maps = []

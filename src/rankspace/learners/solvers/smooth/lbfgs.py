@@ -64,10 +64,9 @@ def minimize_lbfgs(
     max_iter: int,
     floor: float = 1.0,
     memory: int = MEMORY,
-    patience: int = PATIENCE,
     history: Sequence[Curvature] = (),
 ) -> Minimum:
-    """L-BFGS until some steps in a row lower the loss by no more than a fraction ``tol`` each.
+    """L-BFGS until two steps in a row lower the loss by no more than a fraction ``tol`` each.
 
     Losses below ``floor`` count as ``floor``. A ``history`` of curvature from a search of nearly
     the same function saves the first steps.
@@ -84,10 +83,10 @@ def minimize_lbfgs(
                 n_small += 1
             else:
                 n_small = 0
-            if n_small == patience or len(losses) > max_iter:
+            if n_small == PATIENCE or len(losses) > max_iter:
                 break
     # A search that finds nothing lower ends at a kink of the loss, as good as any.
-    converged = n_small == patience or len(losses) <= max_iter
+    converged = n_small == PATIENCE or len(losses) <= max_iter
     return Minimum(
         point.x, losses[-1], losses[1:], converged, len(losses) - 1, tuple(known)
     )

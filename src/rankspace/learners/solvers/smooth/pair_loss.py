@@ -80,8 +80,7 @@ class SmoothLoss:
     ) -> Iterator[np.ndarray]:
         """Minimise for each ``reg``, from the last minimum and with the curvature met so far.
 
-        A search ends with the first step that lowers the loss by no more than a fraction ``tol``:
-        the next one goes on from there. ``check`` is called before each evaluation.
+        A search ends as in `minimise`. ``check`` is called before each evaluation.
         """
         unit = first_unit(start, regs[0])
         away = np.zeros(start.shape)
@@ -95,7 +94,6 @@ class SmoothLoss:
                 tol=tol,
                 max_iter=max_iter,
                 floor=0.0,
-                patience=1,
                 history=[curvature.steeper(added) for curvature in history],
             )
             away = minimum.parameters
