@@ -152,12 +152,3 @@ def test_a_history_that_points_nowhere_is_forgotten():
         function, np.zeros(4), tol=1e-14, max_iter=300, history=[wrong], floor=1e-12
     )
     np.testing.assert_allclose(found.parameters, lowest, atol=1e-4)
-
-
-def test_patience_is_the_number_of_small_steps_that_end_a_search():
-    start = np.linspace(-1, 1, 6)
-    values = [point.value for point in islice(lbfgs_steps(rosen, start), 200)]
-    small = [a - b <= 0.1 * max(b, 1.0) for a, b in pairwise(values)]
-    minimum = minimize_lbfgs(rosen, start, tol=0.1, max_iter=200, patience=1)
-    assert minimum.n_steps == small.index(True) + 1
-    assert minimum.n_steps < minimize_lbfgs(rosen, start, tol=0.1, max_iter=200).n_steps
