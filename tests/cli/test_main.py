@@ -303,7 +303,7 @@ def test_every_listed_data_set_can_be_named():
             "length must not be negative: got -1",
         ),
         ("rank wine --output no/where", "does not exist: create it first"),
-        ("rank wine --output x --metric run", "is not a metric file"),
+        ("rank wine --output x --metric run", "run must be a metric file"),
         (
             "rank wine --output x --queries q.npy",
             "--queries can only be used with a file of vectors",

@@ -60,6 +60,27 @@ def cut_short(path: PathLike, number: int, error: Exception) -> ValueError:
 
 
 @contextmanager
+def foreign_bytes(path: PathLike, kind: str) -> Iterator[None]:
+    """Raise one ValueError for anything that a parser makes of a damaged or hostile file.
+
+    Parsers of other packages raise errors of many types on such bytes. Nothing but the parser may
+    run inside. That a file is missing or not readable, and that a package is, passes unchanged.
+    """
+    if Path(path).is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    try:
+        yield
+    except (FileNotFoundError, PermissionError, ImportError):
+        raise
+    except Exception as error:
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise ValueError(
+            f"{path} must be {kind}: it is not one, or it is damaged or cut short ({reason}). "
+            "Write it again."
+        ) from error
+
+
+@contextmanager
 def replacing(path: PathLike) -> Iterator[IO[bytes]]:
     """Write a file: a regular one whole or not at all, with the mode of the one it replaces.
 

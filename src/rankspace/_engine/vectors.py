@@ -120,6 +120,15 @@ def map_rows(X: Any, work: Callable[[Any], np.ndarray]) -> np.ndarray:
     return mapped
 
 
+def check_no_overflow(values: np.ndarray, name: str) -> None:
+    """Raise an error if results are not finite, as the numbers they come from were too large."""
+    if not np.isfinite(values).all():
+        raise ValueError(
+            f"{name} must be finite: the vectors or the metric are too large for "
+            f"{values.dtype}. Divide the vectors by a constant, or learn the metric again."
+        )
+
+
 def check_is_matrix(X: Any, name: str) -> None:
     """Raise unless an array has two dimensions; the message gives its shape, not its numbers."""
     shape = getattr(X, "shape", None)
