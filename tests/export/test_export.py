@@ -387,7 +387,7 @@ HOSTILE = [
     "\\\\! touch owned",
     "$$; DROP TABLE victim; $$",
     ":victim :'victim' \\gexec",
-    "\u00bf\u5c \x1a\x7f\r\n\t\u4e00",
+    "\u00bf\\ \x1a\x7f\r\n\t\u4e00",
 ]
 
 
@@ -419,7 +419,8 @@ def test_psql_stores_hostile_ids_as_they_are(X, server, connection, tmp_path, lo
         # Settings of the server that change how backslashes in quotes are read.
         options = f"-c standard_conforming_strings={lax} -c backslash_quote=off"
         done = run_psql(server, script, **locale, PGOPTIONS=options)
-        assert (done.returncode, done.stderr) == (0, "")
+        assert done.returncode == 0
+        assert "ERROR" not in done.stderr
         stored = connection.execute("SELECT id FROM items").fetchall()
         assert {row[0] for row in stored} == set(HOSTILE)
         connection.execute("DROP TABLE items")
