@@ -10,7 +10,7 @@ import shutil
 import stat
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -106,6 +106,27 @@ def replacing(path: PathLike) -> Iterator[IO[bytes]]:
         with suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
+
+
+def check_writable(path: PathLike) -> None:
+    """Raise now if `replacing` could not write this file later."""
+    if is_stream(path):
+        return
+    target = Path(os.path.realpath(path))
+    if target.exists() and not os.access(target, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    try:
+        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}."):
+            pass
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, str(path)) from None
+
+
+def check_suffix(path: PathLike, kind: str, suffixes: Collection[str]) -> None:
+    """Raise if the name of a file promises another format than is written."""
+    if Path(path).suffix not in suffixes and not is_stream(path):
+        names = " or ".join(suffix for suffix in suffixes if suffix)
+        raise ValueError(f"{kind} must be in a file that ends in {names}: got {path}.")
 
 
 def is_stream(path: PathLike) -> bool:
