@@ -296,7 +296,7 @@ def test_every_listed_data_set_can_be_named():
         ("rank wine --ids x --output y", "--ids can only be used with a file of vec"),
         (
             "evaluate run qrels --output x.pdf",
-            "must end in one of .json, .md",
+            "must end in .json, .md",
         ),
         (
             "rank wine --output x -k -1",

@@ -125,8 +125,8 @@ def check_writable(path: PathLike) -> None:
 def check_suffix(path: PathLike, kind: str, suffixes: Collection[str]) -> None:
     """Raise if the name of a file promises another format than is written."""
     if Path(path).suffix not in suffixes and not is_stream(path):
-        names = " or ".join(suffix for suffix in suffixes if suffix)
-        raise ValueError(f"{kind} must be in a file that ends in {names}: got {path}.")
+        endings = ", ".join(suffix for suffix in suffixes if suffix)
+        raise ValueError(f"the file of {kind} must end in {endings}: got {path}.")
 
 
 def is_stream(path: PathLike) -> bool:
