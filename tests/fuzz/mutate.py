@@ -26,9 +26,9 @@ TOKENS = (
 def mutated(
     seeds: Sequence[bytes], mutators: Sequence[Mutator], random: Random
 ) -> bytes:
-    """A seed after one to four mutations."""
+    """A seed after a few mutations, mostly one, as more are seldom read beyond the first."""
     content = seeds[random.integers(len(seeds))]
-    for _ in range(random.integers(1, 5)):
+    for _ in range(random.geometric(0.7)):
         mutate = mutators[random.integers(len(mutators))]
         content = mutate(content, random)
     return content
@@ -38,9 +38,9 @@ def mutated(
 
 
 def flip_bits(content: bytes, random: Random) -> bytes:
-    """Change up to eight bits."""
+    """Change a few bits, mostly one."""
     changed = bytearray(content)
-    for _ in range(random.integers(1, 9)):
+    for _ in range(random.geometric(0.7)):
         if changed:
             changed[random.integers(len(changed))] ^= 1 << random.integers(8)
     return bytes(changed)

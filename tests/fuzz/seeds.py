@@ -20,7 +20,7 @@ LETOR = (
     "2 qid:1 1:0.5 2:-1e3 7:1 # docid = a\n"
     "0 qid:1 2:0 # b\n"
     "1 qid:2 1:.25 3:4 #c\n"
-    "0 qid:2 1:NaN 3:1E-5\n"
+    "0 qid:2 1:7 3:1E-5\n"
 )
 RUN = "q1 Q0 a 1 0.9 t\nq1 Q0 b 2 0.8 t\nq2 Q0 a 1 7e-1 t\n"
 QRELS = (
@@ -53,6 +53,11 @@ def npy() -> list[bytes]:
     """Files of numpy.save, of several types and orders."""
     arrays = [vectors("<f4"), vectors(">f8"), np.asfortranarray(vectors("<f2"))]
     return [_npy(array) for array in (*arrays, vectors("u1"), vectors()[:0])]
+
+
+def labels() -> list[bytes]:
+    """Labels as numbers and as words."""
+    return [_npy(np.array(values)) for values in ([0, 1, 1, 0], ["a", "b", "a", "b"])]
 
 
 def npz() -> list[bytes]:

@@ -17,10 +17,11 @@ import time
 import traceback
 import warnings
 from collections import Counter
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from fuzz.targets import TARGETS
+from fuzz.targets import TARGETS, Target
 
 HANG_SECONDS = 10
 START_SECONDS = 60  # imports and compilation, which do not count
@@ -42,10 +43,12 @@ def run_inputs(
     start_memory = 0
     end = time.monotonic() + seconds
     number = first
+    folder = ExitStack()
+    path = folder.enter_context(target.file())
     while number < first + count and time.monotonic() < end:
         place.write_text(str(number))
         begin = time.monotonic()
-        outcome = _outcome(target, number)
+        outcome = _outcome(target, path, number)
         slowest = max(slowest, time.monotonic() - begin)
         if outcome not in ("accepted", "refused"):
             faults.setdefault(outcome, number)
@@ -54,18 +57,18 @@ def run_inputs(
         number += 1
         if number == first + WARM_UP:
             start_memory = _peak_memory()
+    folder.close()
     grown = _peak_memory() - start_memory if start_memory else 0
     figures = {"slowest_s": round(slowest, 2), "grown_mb": grown // 2**10}
     return {"next": number, "counts": counts, "first_of_each_fault": faults, **figures}
 
 
-def _outcome(target: Any, number: int) -> str:
+def _outcome(target: Target, path: Path, number: int) -> str:
     """Accepted, refused, or where the fault is."""
     signal.alarm(HANG_SECONDS)
     try:
-        with target.file() as path:
-            path.write_bytes(target.content(number))
-            return "accepted" if target.accepts(path) else "refused"
+        accepted = target.try_content(path, target.content(number))
+        return "accepted" if accepted else "refused"
     except (Exception, Hang) as error:
         frame = traceback.extract_tb(error.__traceback__)[-1]
         return f"{type(error).__name__}: {str(error)[:90]} ({frame.filename}:{frame.lineno})"

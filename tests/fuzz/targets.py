@@ -56,9 +56,15 @@ class Target:
 
     @contextmanager
     def file(self) -> Iterator[Path]:
-        """A path in a folder of its own."""
+        """A path for inputs, one after the other, in a folder of its own."""
         with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
             yield Path(folder) / f"input{self.suffix}"
+
+    def try_content(self, path: Path, content: bytes) -> bool:
+        """Whether the reader accepts a content."""
+        path.unlink(missing_ok=True)
+        path.write_bytes(content)
+        return self.accepts(path)
 
 
 def read_and_rank(path: Path) -> None:
@@ -115,7 +121,7 @@ def read_judgments(path: Path) -> None:
 def read_folder(path: Path) -> None:
     """Read a folder in the form of BEIR, whose corpus is mutated."""
     folder = path.parent
-    path.replace(folder / f"corpus{path.suffix}")
+    path.replace(folder / "corpus.jsonl")
     (folder / "queries.jsonl").write_text('{"_id": "q1", "text": ""}\n')
     (folder / "qrels.tsv").write_text("q1\ta\t1\n")
     read_beir(folder, embeddings=False, unknown="drop")
@@ -176,7 +182,7 @@ TARGETS = {
     "qrels": Target(".tsv", read_judgments, lambda: seeds.texts(*seeds.QRELS), TEXT),
     "beir": Target(".jsonl", read_folder, lambda: seeds.texts(seeds.BEIR), TEXT),
     "labels": Target(
-        ".npy", read_labels, seeds.npy, (*BYTES, mutate.change_npy_header)
+        ".npy", read_labels, seeds.labels, (*BYTES, mutate.change_npy_header)
     ),
     "ids": Target(".gz", read_text, lambda: seeds.texts("a\nb\nc\n")[1:], GZIPPED),
     "set": Target(

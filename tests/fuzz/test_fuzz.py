@@ -17,21 +17,19 @@ def target(request):
 
 
 def test_most_seeds_are_accepted(target):
-    accepted = []
-    for content in target.seeds:
-        with target.file() as path:
-            path.write_bytes(content)
-            accepted.append(target.accepts(path))
+    with target.file() as path:
+        accepted = [target.try_content(path, content) for content in target.seeds]
     assert sum(accepted) >= 0.5 * len(accepted)
 
 
 # NumPy warns of overflow before the result is refused, and of headers that are not its own.
 @pytest.mark.filterwarnings("ignore")
 def test_mutated_files_are_read_or_refused(target):
-    for number in range(N_INPUTS):
-        with target.file() as path:
-            path.write_bytes(target.content(number))
-            target.accepts(path)
+    with target.file() as path:
+        contents = map(target.content, range(N_INPUTS))
+        accepted = [target.try_content(path, content) for content in contents]
+    # Inputs that are refused at once try nothing; a checksum refuses all damaged checkpoints.
+    assert target is TARGETS["checkpoint"] or sum(accepted) >= N_INPUTS / 30
 
 
 def test_the_seeds_are_small():
