@@ -118,6 +118,13 @@ def change_safetensors(content: bytes, random: Random) -> bytes:
     return len(text).to_bytes(8, "little") + text + content[8 + length :]
 
 
+def change_numbers(content: bytes, random: Random) -> bytes:
+    """Arrays of a safetensors file changed behind a whole header."""
+    start = 8 + int.from_bytes(content[:8], "little")
+    mutate = (flip_bits, overwrite)[random.integers(2)]
+    return content[:start] + mutate(content[start:], random)
+
+
 def _change_value(tree: Any, random: Random) -> None:
     """Change, remove or add a value somewhere in nested mappings, also those stored as text."""
     if not isinstance(tree, dict) or not tree:
