@@ -28,6 +28,7 @@ from rankspace._engine.vectors import (
     SUFFIXES,
     VectorBlocks,
     as_rows,
+    map_npy,
     read_names,
     read_vectors,
 )
@@ -120,6 +121,17 @@ def test_ids_that_do_not_name_the_rows_are_refused(tmp_path, ids, message):
     np.savez(tmp_path / "x.npz", x=np.eye(2), ids=ids)
     with pytest.raises(ValueError, match=message):
         read_names(tmp_path / "x.npz")
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_ids_that_are_no_characters_are_refused(tmp_path, order):
+    ids = np.array([b"\xff" * 4, b"abcd"]).view(f"{order}U1")
+    np.savez(tmp_path / "x.npz", x=np.eye(2), ids=ids)
+    with pytest.raises(ValueError, match="its text is no Unicode"):
+        read_names(tmp_path / "x.npz")
+    np.save(tmp_path / "labels.npy", ids)
+    with pytest.raises(ValueError, match="its text is no Unicode"):
+        map_npy(tmp_path / "labels.npy")
 
 
 def test_ids_are_text(tmp_path):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 import numpy as np
@@ -143,13 +144,19 @@ def read_text(path: Path) -> None:
 
 
 def set_parameters(path: Path) -> None:
-    """Take the text as a value of ``--set``, for an estimator that depends on its length."""
+    """Take the text as a value of ``--set`` for the first estimator that has the parameter."""
     text = path.read_bytes().decode(errors="surrogateescape")
-    methods = list(_methods())
-    method = methods[len(text) % len(methods)]
+    name = text.partition("=")[0]
+    having = [method for method in _methods() if name in _parameters(method)]
+    method = having[0] if having else "mlr"
     options = argparse.Namespace(method=method, set=[text], seed=0)
     vars(options).update(n_components=None, trade_off=None, measure=None, sides=None)
     _estimator(options)
+
+
+@cache
+def _parameters(method: str) -> list[str]:
+    return list(inspect.signature(_methods()[method]).parameters)
 
 
 SAFETENSORS = (

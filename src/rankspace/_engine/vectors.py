@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+import sys
 import tempfile
 import weakref
 import zipfile
@@ -280,7 +281,17 @@ def _open_matrix(path: PathLike) -> np.ndarray:
 def map_npy(path: PathLike) -> np.ndarray:
     """The array of a .npy file, memory-mapped; pickled objects are never loaded."""
     with foreign_bytes(path, "a .npy file with an array of numbers, from numpy.save"):
-        return np.lib.format.open_memmap(path, mode="r")
+        array = np.lib.format.open_memmap(path, mode="r")
+        _check_unicode(array)
+        return array
+
+
+def _check_unicode(array: np.ndarray) -> None:
+    """Raise if texts of an array hold numbers that are no characters, which Python cannot read."""
+    if array.dtype.kind == "U":
+        codes = np.frombuffer(array.tobytes(), array.dtype.byteorder + "u4")
+        if codes.max(initial=0) > sys.maxunicode:
+            raise ValueError("its text is no Unicode")
 
 
 def _read_npz(path: PathLike) -> tuple[Any, Any]:
@@ -299,6 +310,7 @@ def _arrays_of_zip(path: PathLike) -> dict[str, np.ndarray]:
                 _check_size(stream, entry)
                 stream.seek(0)
                 array = np.lib.format.read_array(stream, allow_pickle=False)
+            _check_unicode(array)
             arrays[entry.filename.removesuffix(".npy")] = array
     return arrays
 
