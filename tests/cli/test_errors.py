@@ -230,7 +230,7 @@ def test_the_types_of_all_estimators_are_understood():
          "the metric of the queries must not be a file that the command reads"),
         ("rank beir --output beir/corpus.jsonl", "must not be a file that the command"),
         ("rank beir --output beir/qrels/test.tsv", "must not be a file that the command"),
-        ("tune X.npy --labels labels --output t --report t", "must be different files"),
+        ("tune X.npy --labels labels --output t --report t", "must be two files: got t for both"),
         ("tune wine --output t --report t.pdf", "must end in .html: got t.pdf"),
         ("tune wine --output t.html", "the file of a metric must end in .safetensors"),
         ("fit wine --output t.npy", "the file of a metric must end in .safetensors"),

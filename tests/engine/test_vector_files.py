@@ -106,7 +106,9 @@ def test_types_that_numpy_has_not_are_a_value_error(tmp_path):
     header = b'{"x":{"dtype":"BF16","shape":[1,2],"data_offsets":[0,4]}}'
     path = tmp_path / "x.safetensors"
     path.write_bytes(len(header).to_bytes(8, "little") + header + bytes(4))
-    with pytest.raises(ValueError, match="must be a safetensors file of a type"):
+    with pytest.raises(
+        ValueError, match=r"must be a safetensors file of a type|real numbers"
+    ):
         read_vectors(path)
 
 

@@ -111,6 +111,9 @@ def watch(name: str, seconds: float) -> None:
                 print(name, done.stdout.strip() or done.stderr[-300:], flush=True)
                 if done.returncode == 0:
                     return
+                if not place.exists():
+                    # It does not even start.
+                    return
                 cause = f"exit code {done.returncode}"
             except subprocess.TimeoutExpired:
                 cause = "hang in native code"

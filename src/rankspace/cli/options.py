@@ -187,7 +187,7 @@ def check_outputs(options: argparse.Namespace) -> None:
         for other, earlier in outputs[:i]:
             if os.path.realpath(path) == os.path.realpath(earlier):
                 raise ValueError(
-                    f"{other} and {option} must be different files: got {path}."
+                    f"{option} and {other} must be two files: got {path} for both."
                 )
         for source in _inputs(options):
             if source.exists() and os.path.exists(path) and source.samefile(path):
