@@ -66,7 +66,7 @@ def test_to_pgvector_as_a_script(tmp_path, capsys):
     text = answer(capsys, words, "--index hnsw --output docs.sql")
     assert 'SELECT id FROM "docs" ORDER BY embedding <-> $1::vector LIMIT $2' in text
     script = (tmp_path / "docs.sql").read_text()
-    assert script.count("\nd") == 400
+    assert script.count("\n(E'd") == 400
     assert 'CREATE INDEX ON "docs" USING hnsw (embedding vector_l2_ops);' in script
 
 

@@ -296,14 +296,14 @@ def test_every_listed_data_set_can_be_named():
         ("rank wine --ids x --output y", "--ids can only be used with a file of vec"),
         (
             "evaluate run qrels --output x.pdf",
-            "must end in one of .json, .md",
+            "must end in .json, .md",
         ),
         (
             "rank wine --output x -k -1",
             "length must not be negative: got -1",
         ),
         ("rank wine --output no/where", "does not exist: create it first"),
-        ("rank wine --output x --metric run", "is not a metric file"),
+        ("rank wine --output x --metric run", "run must be a metric file"),
         (
             "rank wine --output x --queries q.npy",
             "--queries can only be used with a file of vectors",

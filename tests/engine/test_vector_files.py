@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+import zipfile
 
 import numpy as np
 import pytest
@@ -27,6 +28,7 @@ from rankspace._engine.vectors import (
     SUFFIXES,
     VectorBlocks,
     as_rows,
+    map_npy,
     read_names,
     read_vectors,
 )
@@ -48,6 +50,98 @@ def test_the_same_vectors_from_every_kind_of_file(tmp_path, rng, kind, dtype):
     blocks = VectorBlocks(path, size=3)
     assert [len(block) for block in blocks] == [3, 3, 1]
     np.testing.assert_array_equal(np.vstack(list(blocks)), vectors)
+
+
+def npy_bytes(header):
+    """A .npy file with this header and 8 bytes of numbers."""
+    text = header.encode().ljust(117) + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + bytes(8)
+
+
+DAMAGED_NPY = {
+    "empty": b"",
+    "only a magic": b"\x93NUMPY",
+    "an unknown version": b"\x93NUMPY\x09\x00" + bytes(200),
+    "more rows than bytes": npy_bytes(
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (999999999999999, 1)}"
+    ),
+    "a negative shape": npy_bytes(
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (-1, 1)}"
+    ),
+    "a type that is none": npy_bytes(
+        "{'descr': ('<f8',), 'fortran_order': False, 'shape': (1, 1)}"
+    ),
+    "a header cut short": npy_bytes("{'descr': '<f8', 'fortran_order"),
+    "a header in words": npy_bytes(
+        "{'descr': [('a', )], 'fortran_order': 0, 'shape': 1}"
+    ),
+    "a deep header": npy_bytes("(" * 110),
+}
+
+
+@pytest.mark.parametrize("case", DAMAGED_NPY)
+@pytest.mark.parametrize("kind", ["npy", "npz"])
+def test_damaged_npy_files_are_a_value_error(tmp_path, kind, case):
+    path = tmp_path / f"x.{kind}"
+    path.write_bytes(DAMAGED_NPY[case])
+    if kind == "npz":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("x.npy", DAMAGED_NPY[case])
+    with pytest.raises(ValueError, match=rf"x.{kind} must be a .{kind} file"):
+        read_vectors(path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_truncation_of_every_format_is_a_value_error(tmp_path, kind):
+    whole = tmp_path / f"x.{kind}"
+    write_vectors(whole, np.eye(2), ["b", "a"])
+    content = whole.read_bytes()
+    for end in range(0, len(content), 7):
+        whole.write_bytes(content[:end])
+        with pytest.raises(ValueError, match="must be a"):
+            read_vectors(whole)
+
+
+def test_types_that_numpy_has_not_are_a_value_error(tmp_path):
+    header = b'{"x":{"dtype":"BF16","shape":[1,2],"data_offsets":[0,4]}}'
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(len(header).to_bytes(8, "little") + header + bytes(4))
+    with pytest.raises(
+        ValueError, match=r"must be a safetensors file of a type|real numbers"
+    ):
+        read_vectors(path)
+
+
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [
+        (np.array("a"), r"one id for each of 2 rows: got ids of shape \(\)"),
+        (np.array(["a"]), r"one id for each of 2 rows: got ids of shape \(1,\)"),
+    ],
+)
+def test_ids_that_do_not_name_the_rows_are_refused(tmp_path, ids, message):
+    np.savez(tmp_path / "x.npz", x=np.eye(2), ids=ids)
+    with pytest.raises(ValueError, match=message):
+        read_names(tmp_path / "x.npz")
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_ids_that_are_no_characters_are_refused(tmp_path, order):
+    ids = np.array([b"\xff" * 4, b"abcd"]).view(f"{order}U1")
+    np.savez(tmp_path / "x.npz", x=np.eye(2), ids=ids)
+    with pytest.raises(ValueError, match="its text is no Unicode"):
+        read_names(tmp_path / "x.npz")
+    np.save(tmp_path / "labels.npy", ids)
+    with pytest.raises(ValueError, match="its text is no Unicode"):
+        map_npy(tmp_path / "labels.npy")
+
+
+def test_ids_are_text(tmp_path):
+    np.savez(tmp_path / "x.npz", x=np.eye(2), ids=np.array([b"a", b"b"]))
+    assert read_names(tmp_path / "x.npz") == ["a", "b"]
+    write_table(tmp_path / "x.parquet", {"id": ["a", None], "v": [[1.0], [2.0]]})
+    with pytest.raises(ValueError, match="row 1 has none"):
+        read_names(tmp_path / "x.parquet")
 
 
 @pytest.mark.parametrize("kind", ["npz", "parquet"])

@@ -1,5 +1,7 @@
 """Exports: every target ranks as `Index` does."""
 
+import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -373,6 +375,93 @@ def test_a_script_does_what_the_connection_does(
     assert apart.shape == (40, 1)
     assert apart.max() < 1e-6
     assert sql.startswith('SELECT id FROM "things" ORDER BY embedding <')
+
+
+HOSTILE = [
+    "; ROLLBACK; DROP TABLE victim; --",
+    "'; ROLLBACK; DROP TABLE victim; --",
+    "\\'; ROLLBACK; DROP TABLE victim; --",
+    "\n\\.\nROLLBACK; DROP TABLE victim;\n",
+    "'\n; ROLLBACK; DROP TABLE victim;\n\\! touch owned\n",
+    "\\! touch owned",
+    "\\\\! touch owned",
+    "$$; DROP TABLE victim; $$",
+    ":victim :'victim' \\gexec",
+    "\u00bf\\ \x1a\x7f\r\n\t\u4e00",
+]
+
+
+def run_psql(server, script, *options, **changes):
+    """Run a script by a real psql, in its folder."""
+    command = shutil.which("psql")
+    if command is None:
+        import pgserver
+
+        command = Path(pgserver.__file__).parent / "pginstall" / "bin" / "psql"
+    return subprocess.run(
+        [command, "-X", "-q", *options, "-f", script.name, server.get_uri()],
+        cwd=script.parent,
+        env={**os.environ, **changes},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("locale", [{}, {"PGCLIENTENCODING": "SJIS", "LC_ALL": "C"}])
+def test_psql_stores_hostile_ids_as_they_are(X, server, connection, tmp_path, locale):
+    connection.execute("CREATE TABLE IF NOT EXISTS victim (a int)")
+    connection.commit()
+    metric = make_metric("linear")
+    script = tmp_path / "s.sql"
+    to_sql(metric, X[: len(HOSTILE)], script, ids=HOSTILE)
+    for lax in ("on", "off"):
+        # Settings of the server that change how backslashes in quotes are read.
+        options = f"-c standard_conforming_strings={lax} -c backslash_quote=off"
+        done = run_psql(server, script, **locale, PGOPTIONS=options)
+        assert done.returncode == 0
+        assert "ERROR" not in done.stderr
+        stored = connection.execute("SELECT id FROM items").fetchall()
+        assert {row[0] for row in stored} == set(HOSTILE)
+        connection.execute("DROP TABLE items")
+        connection.commit()
+    assert not (tmp_path / "owned").exists()
+
+
+def test_psql_executes_no_id_when_a_statement_fails(X, server, connection, tmp_path):
+    connection.execute("CREATE TABLE IF NOT EXISTS victim (a int)")
+    connection.execute("CREATE TABLE items (other int)")
+    connection.commit()
+    metric = make_metric("linear")
+    script = tmp_path / "s.sql"
+    to_sql(metric, X[: len(HOSTILE)], script, ids=HOSTILE)
+    done = run_psql(server, script)
+    assert done.returncode == 3
+    assert done.stderr.count("ERROR") == 1
+    # A client that goes on after errors still reads no id as a statement.
+    text = script.read_text().replace("ON_ERROR_STOP on", "ON_ERROR_STOP off")
+    script.write_text(text)
+    run_psql(server, script)
+    assert connection.execute("SELECT count(*) FROM victim").fetchone() == (0,)
+    assert connection.execute("SELECT count(other) FROM items").fetchone() == (0,)
+    assert not (tmp_path / "owned").exists()
+
+
+def test_ids_that_postgresql_cannot_hold_are_refused(tmp_path):
+    metric = LinearMetric([[1.0]])
+    for name in ("a\0b", "\ud800"):
+        with pytest.raises(ValueError, match="ids must be text without NUL"):
+            to_sql(metric, [[1.0]], tmp_path / "s.sql", ids=[name])
+
+
+def test_names_that_postgresql_would_cut_are_refused(tmp_path):
+    metric = LinearMetric([[1.0]])
+    for table in ("a" * 64, "a" * 64 + ".items", "items." + "a" * 64):
+        with pytest.raises(ValueError, match="at most 63 characters"):
+            to_sql(metric, [[1.0]], tmp_path / "s.sql", table=table)
+        with pytest.raises(ValueError, match="at most 63 characters"):
+            to_pgvector(metric, [[1.0]], "", table=table, replace=True)
+    to_sql(metric, [[1.0]], tmp_path / "s.sql", table="a" * 63 + "." + "b" * 63)
 
 
 def test_tables_that_pgvector_cannot_hold():

@@ -153,7 +153,7 @@ def test_a_truncated_file_is_rejected(tmp_path_factory, data):
 def test_any_other_bytes_are_rejected(tmp_path_factory, content):
     path = tmp_path_factory.mktemp("foreign") / "metric.safetensors"
     path.write_bytes(content)
-    with pytest.raises(ValueError, match="not a metric file"):
+    with pytest.raises(ValueError, match="must be a metric file"):
         load_metric(path)
 
 
@@ -217,7 +217,7 @@ def test_a_pickle_is_not_executed(tmp_path):
     path.write_bytes(
         b"cos\nsystem\n(S'touch " + os.fsencode(tmp_path / "ran") + b"'\ntR."
     )
-    with pytest.raises(ValueError, match="not a metric file"):
+    with pytest.raises(ValueError, match="must be a metric file"):
         load_metric(path)
     assert not (tmp_path / "ran").exists()
 

@@ -1,11 +1,15 @@
 """Local metrics: sums over metrics against loops, reranking, explanations and files."""
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from safetensors import safe_open
+from safetensors.numpy import load_file, save_file
 
-from rankspace import Index, LinearMetric, LocalMetric
+from rankspace import BilinearMetric, Index, LinearMetric, LocalMetric, load_metric
 from rankspace.metrics.feature_scaling import FeatureScaling
 from rankspace.metrics.local import KERNELS, list_profile
 
@@ -231,3 +235,138 @@ def test_feature_scaling_knows_no_unit(kind, rng):
     if kind != "none":
         found = FeatureScaling.of(far_apart, kind).apply(far_apart)
         np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+# ---------------------------------------------------------------------- crafted files
+
+
+@pytest.fixture
+def stored(rng, tmp_path):
+    """The arrays and the header of a saved metric with curves."""
+    X = rng.normal(size=(20, 3))
+    metric = anchored(rng, scaling=FeatureScaling.of(X, "rank-gauss"))
+    metric.save(tmp_path / "m")
+    with safe_open(tmp_path / "m", framework="numpy") as content:
+        return load_file(tmp_path / "m"), content.metadata()
+
+
+CRAFTED = {
+    "knots of fewer features": ({"knots": np.zeros((1, 256))}, "have a row for each"),
+    "knots without columns": ({"knots": np.zeros((3, 0))}, "a power of two of knots"),
+    "knots of another width": ({"knots": np.zeros((3, 128))}, "have a row for each"),
+    "values of fewer features": ({"values": np.zeros((2, 256))}, "have a row for each"),
+    "an odd number of knots": (
+        {"knots": np.zeros((3, 7)), "values": np.zeros((3, 7))},
+        "a power of two of knots",
+    ),
+    "knots that fall": (
+        {"knots": np.tile(-np.arange(256.0), (3, 1))},
+        "knots of a feature must not fall",
+    ),
+    "values that fall": (
+        {"values": np.tile(-np.arange(256.0), (3, 1))},
+        "values of a feature must not fall",
+    ),
+    "NaN in knots": ({"knots": np.full((3, 256), np.nan)}, "knots must be finite"),
+    "a fill of another length": ({"fill": np.zeros(1)}, "one number for each feature"),
+    "an offset of another length": ({"offset": np.zeros(4)}, "one number for each"),
+    "an offset that is a matrix": ({"offset": np.zeros((3, 1))}, "1 dimensions"),
+    "a scale of another length": ({"scale": np.ones(2)}, "one number for each"),
+    "a scale of zero": ({"scale": np.zeros(3)}, "scale must be positive: got 0"),
+    "a negative scale": ({"scale": -np.ones(3)}, "scale must be positive: got -1"),
+    "a scale of NaN": ({"scale": np.full(3, np.nan)}, "scale must be finite"),
+    "complex weights": (
+        {"weights": np.ones((1, 4), np.complex64)},
+        "must hold real numbers",
+    ),
+    "no metrics": (
+        {
+            "factors": np.zeros((0, 2, 3)),
+            "weights": np.zeros((1, 0)),
+            "anchors": np.zeros((0, 3)),
+        },
+        "factors must not be empty",
+    ),
+    "profiles of another width": (
+        {"reference_profiles": np.zeros((1, 3))},
+        "reference_profiles must have 6 columns",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CRAFTED)
+def test_arrays_that_do_not_fit_each_other_are_refused(stored, tmp_path, case):
+    arrays, header = stored
+    changes, message = CRAFTED[case]
+    save_file(arrays | changes, tmp_path / "crafted", header)
+    with pytest.raises(ValueError, match=message):
+        load_metric(tmp_path / "crafted")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"n_neighbors": 0}, "n_neighbors must be a whole number from 1: got 0"),
+        ({"n_neighbors": -3}, "n_neighbors must be a whole number from 1: got -3"),
+        ({"n_neighbors": 2.5}, "n_neighbors must be a whole number from 1: got 2.5"),
+        ({"n_neighbors": None}, "n_neighbors must be a whole number from 1: got None"),
+        ({"scaling": "unheard-of"}, "scaling must be one of none, l2"),
+        ({"scaling": "standard"}, "of no knots"),
+        ({"scaling": ["joined"]}, "scaling must be one of"),
+        ({"kernel": 3}, "kernel must be one of"),
+    ],
+)
+def test_parameters_that_mean_nothing_are_refused(stored, tmp_path, changes, message):
+    arrays, header = stored
+    header["parameters"] = json.dumps(json.loads(header["parameters"]) | changes)
+    save_file(arrays, tmp_path / "crafted", header)
+    with pytest.raises(ValueError, match=message):
+        load_metric(tmp_path / "crafted")
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ({"parameters": "[1]"}, "must be a JSON object: got list"),
+        ({"parameters": "{}"}, "lacks the parameter 'kernel'"),
+        ({"parameters": "[" * 100_000}, "its parameters must be JSON"),
+        ({"rankspace_format": "²"}, "has no format version"),
+        ({"rankspace_format": "9" * 5000}, "has no format version"),
+    ],
+)
+def test_headers_that_are_no_mapping_are_refused(stored, tmp_path, header, message):
+    arrays, good = stored
+    save_file(arrays, tmp_path / "crafted", good | header)
+    with pytest.raises(ValueError, match=message):
+        load_metric(tmp_path / "crafted")
+
+
+def test_brain_floats_are_refused(tmp_path):
+    header = json.dumps(
+        {
+            "__metadata__": {"rankspace_format": "1", "kind": "linear"},
+            "components": {"dtype": "BF16", "shape": [1, 2], "data_offsets": [0, 4]},
+        }
+    ).encode()
+    (tmp_path / "m").write_bytes(len(header).to_bytes(8, "little") + header + bytes(4))
+    with pytest.raises(ValueError, match=r"must be a metric file|real numbers"):
+        load_metric(tmp_path / "m")
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_results_out_of_range_are_an_error_and_not_nan(rng):
+    far = np.full((1, 2), 1e200)
+    from_anchor = LocalMetric(
+        np.full((1, 1, 2), 1e200), [1.0], anchors=[[0.0, 0.0]], kernel="paper"
+    )
+    with pytest.raises(ValueError, match="scores must be finite"):
+        from_anchor.scores(far)
+    with pytest.raises(ValueError, match="contributions must be finite"):
+        from_anchor.contributions(far)
+    from_query = LocalMetric(np.ones((1, 1, 2)), [1.0], kernel="paper")
+    with pytest.raises(ValueError, match="distances must be finite"):
+        from_query.distances(far, np.ones((1, 2)))
+    with pytest.raises(ValueError, match="vectors under the metric must be finite"):
+        LinearMetric(far).transform(far)
+    with pytest.raises(ValueError, match="inner products must be finite"):
+        BilinearMetric(far, far).distances([[1.0, -1.0 / 3]], [[1.0, 0.0]])

@@ -1303,3 +1303,13 @@ def test_group_k_fold_keeps_candidate_lists_whole():
         assert relevance[train].n_queries == 2
         assert relevance[test].query_ids.tolist() == [str(qid[test[0]])]
         assert relevance[test].n_relevant.tolist() == [2]
+
+
+@pytest.mark.parametrize("line", ["q1,a\rb,1", f"q1,{'a' * 200_000},1"])
+def test_lines_that_no_table_has_are_named(tmp_path, line):
+    path = tmp_path / "qrels.csv"
+    path.write_bytes(f"query-id,corpus-id,score\nq1,a,1\n{line}\n".encode())
+    with pytest.raises(
+        ValueError, match=r"qrels\.csv, line 3 is not a line of a table"
+    ):
+        Relevance.from_qrels(path)

@@ -15,6 +15,13 @@ def check_choice(value: Any, name: str, choices: Iterable[str]) -> None:
         raise ValueError(f"{name} must be one of {', '.join(choices)}: got {value!r}.")
 
 
+def check_count(value: Any, name: str) -> None:
+    """Raise ValueError unless a parameter is a whole number of at least 1."""
+    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not is_whole or value < 1:
+        raise ValueError(f"{name} must be a whole number from 1: got {value!r}.")
+
+
 def check_components(n_components: int | None, n_features: int) -> None:
     """Raise ValueError if there are more components than features; None leaves the choice open."""
     from sklearn.utils import check_scalar

@@ -10,7 +10,7 @@ import shutil
 import stat
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -60,6 +60,27 @@ def cut_short(path: PathLike, number: int, error: Exception) -> ValueError:
 
 
 @contextmanager
+def foreign_bytes(path: PathLike, kind: str) -> Iterator[None]:
+    """Raise one ValueError for anything that a parser makes of a damaged or hostile file.
+
+    Parsers of other packages raise errors of many types on such bytes. Nothing but the parser may
+    run inside. That a file is missing or not readable, and that a package is, passes unchanged.
+    """
+    if Path(path).is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    try:
+        yield
+    except (FileNotFoundError, PermissionError, ImportError):
+        raise
+    except Exception as error:
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise ValueError(
+            f"{path} must be {kind}: it is not one, or it is damaged or cut short ({reason}). "
+            "Write it again."
+        ) from error
+
+
+@contextmanager
 def replacing(path: PathLike) -> Iterator[IO[bytes]]:
     """Write a file: a regular one whole or not at all, with the mode of the one it replaces.
 
@@ -85,6 +106,27 @@ def replacing(path: PathLike) -> Iterator[IO[bytes]]:
         with suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
+
+
+def check_writable(path: PathLike) -> None:
+    """Raise now if `replacing` could not write this file later."""
+    if is_stream(path):
+        return
+    target = Path(os.path.realpath(path))
+    if target.exists() and not os.access(target, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    try:
+        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}."):
+            pass
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, str(path)) from None
+
+
+def check_suffix(path: PathLike, kind: str, suffixes: Collection[str]) -> None:
+    """Raise if the name of a file promises another format than is written."""
+    if Path(path).suffix not in suffixes and not is_stream(path):
+        endings = ", ".join(suffix for suffix in suffixes if suffix)
+        raise ValueError(f"the file of {kind} must end in {endings}: got {path}.")
 
 
 def is_stream(path: PathLike) -> bool:

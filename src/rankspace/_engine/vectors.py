@@ -6,9 +6,12 @@ Vector files are .npy (memory-mapped, never read whole), .npz, .parquet and .saf
 from __future__ import annotations
 
 import hashlib
+import math
 import os
+import sys
 import tempfile
 import weakref
+import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +19,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from .files import PathLike, replacing
+from .files import PathLike, foreign_bytes, replacing
 from .optional import require
 from .parallel.backend import scratch_folder
 from .parallel.transport import mapped_file
@@ -120,6 +123,15 @@ def map_rows(X: Any, work: Callable[[Any], np.ndarray]) -> np.ndarray:
     return mapped
 
 
+def check_no_overflow(values: np.ndarray, name: str) -> None:
+    """Raise an error if results are not finite, as the numbers they come from were too large."""
+    if not np.isfinite(values).all():
+        raise ValueError(
+            f"{name} must be finite: the vectors or the metric are too large for "
+            f"{values.dtype}. Divide the vectors by a constant, or learn the metric again."
+        )
+
+
 def check_is_matrix(X: Any, name: str) -> None:
     """Raise unless an array has two dimensions; the message gives its shape, not its numbers."""
     shape = getattr(X, "shape", None)
@@ -149,10 +161,24 @@ def read_names(path: PathLike) -> list[str] | None:
     reader = _READERS.get(Path(path).suffix)
     if reader is None:
         return None
-    _, names = reader(path)
+    vectors, names = reader(path)
     if names is None:
         return None
-    return [str(name) for name in names]
+    if np.shape(names) != (len(vectors),):
+        raise ValueError(
+            f"{path} must have one id for each of {len(vectors)} rows: got ids of shape "
+            f"{np.shape(names)}."
+        )
+    return [_as_id(path, row, name) for row, name in enumerate(names)]
+
+
+def _as_id(path: PathLike, row: int, name: Any) -> str:
+    """An id as text; bytes are UTF-8."""
+    if name is None:
+        raise ValueError(f"{path} must have an id for each row: row {row} has none.")
+    if isinstance(name, bytes):
+        return name.decode()
+    return str(name)
 
 
 class VectorBlocks:
@@ -242,7 +268,7 @@ def _open_matrix(path: PathLike) -> np.ndarray:
             f"vectors must be in a file of {', '.join(SUFFIXES)}: got {path}."
         )
     if suffix == ".npy":
-        vectors = _map_npy(path)
+        vectors = map_npy(path)
     else:
         vectors, _ = _READERS[suffix](path)
     _check_matrix(vectors, path)
@@ -252,51 +278,72 @@ def _open_matrix(path: PathLike) -> np.ndarray:
 # ---------------------------------------------------------------------- file formats
 
 
-def _map_npy(path: PathLike) -> np.ndarray:
-    try:
-        return np.lib.format.open_memmap(path, mode="r")
-    except ValueError as error:
-        raise ValueError(
-            f"{path} must be a .npy file with a matrix of numbers: it is not one, or it is cut "
-            "short. Write it with numpy.save."
-        ) from error
+def map_npy(path: PathLike) -> np.ndarray:
+    """The array of a .npy file, memory-mapped; pickled objects are never loaded."""
+    with foreign_bytes(path, "a .npy file with an array of numbers, from numpy.save"):
+        array = np.lib.format.open_memmap(path, mode="r")
+        _check_unicode(array)
+        return array
+
+
+def _check_unicode(array: np.ndarray) -> None:
+    """Raise if texts of an array hold numbers that are no characters, which Python cannot read."""
+    if array.dtype.kind == "U":
+        codes = np.frombuffer(array.tobytes(), array.dtype.byteorder + "u4")
+        if codes.max(initial=0) > sys.maxunicode:
+            raise ValueError("its text is no Unicode")
 
 
 def _read_npz(path: PathLike) -> tuple[Any, Any]:
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = dict(file)
-    except FileNotFoundError:
-        raise
-    except (ValueError, OSError, EOFError) as error:
-        raise ValueError(
-            f"{path} must be a .npz file of plain arrays: {error}."
-        ) from error
+    with foreign_bytes(path, "a .npz file of plain arrays, from numpy.savez"):
+        arrays = _arrays_of_zip(path)
     name = _first_id_column(arrays)
     return _only_matrix(path, arrays), arrays.get(name)
 
 
+def _arrays_of_zip(path: PathLike) -> dict[str, np.ndarray]:
+    """The arrays of a .npz file, each as large as its header says before it is read."""
+    arrays = {}
+    with zipfile.ZipFile(path) as archive:
+        for entry in archive.infolist():
+            with archive.open(entry) as stream:
+                _check_size(stream, entry)
+                stream.seek(0)
+                array = np.lib.format.read_array(stream, allow_pickle=False)
+            _check_unicode(array)
+            arrays[entry.filename.removesuffix(".npy")] = array
+    return arrays
+
+
+def _check_size(stream: Any, entry: zipfile.ZipInfo) -> None:
+    """Raise if an array would take more memory than the file has bytes for it."""
+    version = np.lib.format.read_magic(stream)
+    read_header = np.lib.format.read_array_header_1_0
+    if version > (1, 0):
+        read_header = np.lib.format.read_array_header_2_0
+    shape, _, dtype = read_header(stream)
+    declared = math.prod(shape) * dtype.itemsize
+    stored = entry.file_size - stream.tell()
+    if declared != stored and not dtype.hasobject:
+        raise ValueError(
+            f"{entry.filename} declares {declared} bytes, and has {stored}"
+        )
+
+
 def _read_safetensors(path: PathLike) -> tuple[Any, None]:
-    from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
-    if not Path(path).is_file():
-        raise FileNotFoundError(2, "No such file or directory", str(path))
-    try:
+    with foreign_bytes(path, "a safetensors file of a type that NumPy has"):
         arrays = load_file(path)
-    except SafetensorError as error:
-        raise ValueError(f"{path} must be a safetensors file: {error}.") from error
     return _only_matrix(path, arrays), None
 
 
 def _read_parquet(path: PathLike) -> tuple[Any, Any]:
     """The vectors are a column of lists, or all columns of numbers."""
-    pa = require("pyarrow", extra="parquet")
+    require("pyarrow", extra="parquet")
     pq = require("pyarrow.parquet", extra="parquet")
-    try:
+    with foreign_bytes(path, "a parquet file"):
         table = pq.read_table(path)
-    except pa.ArrowInvalid as error:
-        raise ValueError(f"{path} must be a parquet file: {error}.") from error
     id_column = _first_id_column(table.column_names)
     names = None
     if id_column:
@@ -366,8 +413,9 @@ def _stack_lists(path: PathLike, column: Any) -> np.ndarray:
         raise ValueError(
             f"{path} must hold vectors of the same width: got widths {shown}."
         )
-    values = pc.list_flatten(column).to_numpy()
-    return np.asarray(values).reshape(len(column), widths[0])
+    with foreign_bytes(path, "a parquet file"):
+        values = pc.list_flatten(column).to_numpy()
+        return np.asarray(values).reshape(len(column), widths[0])
 
 
 # ---------------------------------------------------------------------- shards and chunks
@@ -379,7 +427,7 @@ def _join_folder(folder: Path) -> np.ndarray:
         raise ValueError(
             f"{folder} must hold .npy files, each with some of the rows: it has none."
         )
-    shards = [_map_npy(path) for path in files]
+    shards = [map_npy(path) for path in files]
     first = shards[0]
     if len(shards) == 1:
         return first
@@ -397,7 +445,7 @@ def _join_folder(folder: Path) -> np.ndarray:
         name.update(block)
     joined = scratch_folder() / name.file
     if joined.exists():
-        return _map_npy(joined)
+        return map_npy(joined)
     return _join_blocks(_row_blocks(shards), shape, first.dtype)
 
 
@@ -473,4 +521,4 @@ def _join_blocks(blocks: Iterable[np.ndarray], shape: Any, dtype: Any) -> np.nda
             rows = np.ascontiguousarray(block, dtype=dtype)
             name.update(rows)
             stream.write(rows.tobytes())
-    return _map_npy(unnamed.replace(unnamed.with_name(name.file)))
+    return map_npy(unnamed.replace(unnamed.with_name(name.file)))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from .._engine.credentials import hide_credentials
 from .._engine.optional import require
-from .options import add_verb, as_json, check_output
+from .options import add_verb, as_json, query_metric_file
 from .progress import Progress
 
 SERVERS = ("pgvector", "qdrant")
@@ -91,8 +90,6 @@ def _check_options(options: argparse.Namespace) -> None:
         raise ValueError(f"--to {options.to} needs --output.")
     if options.to != "onnx" and options.vectors is None:
         raise ValueError(f"--to {options.to} needs items: pass --vectors.")
-    if options.to != "qdrant":
-        check_output(options.place)
 
 
 def _faiss(metric: Any, options: argparse.Namespace, progress: Any) -> str:
@@ -127,7 +124,7 @@ def _query_side(metric: Any, options: argparse.Namespace, progress: Any) -> str:
 
     vectors, _ = _items(options)
     exported = to_query_side(metric, vectors, options.place, progress=progress)
-    query_metric = Path(options.place).with_suffix(".queries.safetensors")
+    query_metric = query_metric_file(options.place)
     exported.metric.save(query_metric)
     return f"inner product with queries mapped by {query_metric}"
 

@@ -12,9 +12,9 @@ from .options import (
     add_training_data,
     add_verb,
     as_json,
-    change,
     warnings_as_notes,
 )
+from .parameters import check_parameters, parse_parameter
 from .progress import Progress, on_cluster
 
 # Options of the command, and the parameters of estimators that they set.
@@ -62,7 +62,7 @@ def add_fit(verbs: Any) -> None:
         action="append",
         default=[],
         metavar="OPTION=VALUE",
-        help="any other parameter of the estimator, such as max_iter=50",
+        help="any other parameter of the estimator, such as max_iter=50; none stands for None",
     )
     parser.add_argument("--seed", type=int, default=0, help="random seed")
     add_cluster(parser)
@@ -122,14 +122,8 @@ def _estimator(options: argparse.Namespace) -> Any:
         value = getattr(options, option)
         if value is not None:
             parameters[parameter] = value
-    parameters.update(change(text) for text in options.set)
-    for parameter in parameters:
-        if parameter not in known:
-            raise ValueError(
-                f"{type(estimator).__name__} has no parameter {parameter!r}: it has "
-                f"{', '.join(known)}."
-            )
-    return estimator.set_params(**parameters)
+    parameters.update(parse_parameter(text) for text in options.set)
+    return estimator.set_params(**check_parameters(type(estimator), parameters))
 
 
 def _methods() -> dict[str, type]:

@@ -257,9 +257,11 @@ def _read_lines(path: str) -> list[str]:
 def _read_labels(path: str, n_rows: int) -> Any:
     import numpy as np
 
+    from .._engine.vectors import map_npy
+
     if Path(path).suffix != ".npy":
         return np.array(_read_ids(path, n_rows, ""))
-    labels = np.load(path, allow_pickle=False)
+    labels = np.array(map_npy(path))
     if labels.shape != (n_rows,):
         raise ValueError(
             f"{path} must have a label for each of {n_rows} rows: got {labels.shape}."

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
-import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -13,10 +11,11 @@ from .._engine.credentials import hide_credentials
 from .compare import add_compare
 from .datasets import add_datasets
 from .demo import add_demo
+from .errors import prepare_streams, run_verb, tell
 from .evaluate import add_evaluate
 from .export import add_export
 from .fit import add_fit
-from .options import check_output
+from .options import check_outputs
 from .rank import add_rank
 from .report import add_report
 from .show import add_show
@@ -35,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0, or 2 for bad input.
+        0, 2 for bad input, 70 for a defect of rankspace, 130 after Ctrl-C.
 
     Examples
     --------
@@ -43,30 +42,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     >>> main(["evaluate", "no-such-run", "no-such-qrels"])
     2
     """
-    options = build_parser().parse_args(arguments)
+    prepare_streams()
     try:
-        check_output(getattr(options, "output", None))
-        answer = options.verb(options)
-    except (ValueError, OSError, ImportError) as error:
-        message = hide_credentials(_sentence(error), getattr(options, "url", None))
-        print(f"rankspace {options.name}: {message}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("rankspace: interrupted", file=sys.stderr)
-        return 130
-    try:
-        print(answer, flush=True)
-    except BrokenPipeError:
-        # The reader has closed the pipe. Without this Python reports an error when it exits.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 0
+        options = build_parser().parse_args(arguments)
+    except SystemExit as stopped:
+        # The text of --help may not have been written yet.
+        raise SystemExit(stopped.code or tell("", end="")) from None
 
+    def work() -> str:
+        check_outputs(options)
+        return options.verb(options)
 
-def _sentence(error: Exception) -> str:
-    """The error message on one line."""
-    if isinstance(error, OSError) and error.filename and error.strerror:
-        return f"{error.filename}: {error.strerror.lower()}."
-    return " ".join(str(error).split())
+    return run_verb(options.name, work, getattr(options, "url", None))
 
 
 class _Parser(argparse.ArgumentParser):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,7 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from .._engine.checks import SIMILARITIES
+from .._engine.files import check_suffix, check_writable
+from .._engine.vectors import is_vector_file
 
+# Options that name what a verb reads.
+INPUTS = (
+    *("data", "corpus", "vectors", "queries", "embeddings", "labels", "qrels", "ids"),
+    *("query_ids", "metric", "run", "before", "after", "judgments"),
+)
 Verb = Callable[[argparse.Namespace], str]
 
 JUDGMENTS = "qrels file (TREC or BEIR), BEIR folder, or name of a data set"
@@ -167,6 +173,75 @@ def check_output(output: str | None, option: str = "--output") -> None:
         raise ValueError(
             f"the folder {Path(output).parent} does not exist: create it first."
         )
+    check_writable(output)
+
+
+def check_outputs(options: argparse.Namespace) -> None:
+    """Raise before any work is done if a file that the verb writes cannot be written.
+
+    The same if the verb reads it, or writes another file of that name.
+    """
+    outputs = _outputs(options)
+    for i, (option, path) in enumerate(outputs):
+        check_output(path, option)
+        for other, earlier in outputs[:i]:
+            if os.path.realpath(path) == os.path.realpath(earlier):
+                raise ValueError(
+                    f"{option} and {other} must be two files: got {path} for both."
+                )
+        for source in _inputs(options):
+            if source.exists() and os.path.exists(path) and source.samefile(path):
+                raise ValueError(
+                    f"{option} must not be a file that the command reads: got {path}."
+                )
+    _check_suffixes(options)
+
+
+def _check_suffixes(options: argparse.Namespace) -> None:
+    """Raise if the name of an output promises another format than the verb writes."""
+    output: Any = getattr(options, "output", None)
+    if options.name in ("fit", "tune"):
+        check_suffix(output, "a metric", ("", ".safetensors"))
+    if options.name in ("evaluate", "compare") and output is not None:
+        from ..evaluation.report import TABLE_SUFFIXES
+
+        check_suffix(output, "a table", TABLE_SUFFIXES)
+    if options.name == "rank" and is_vector_file(output):
+        raise ValueError(f"--output is a run file, which is text: got {output}.")
+    if getattr(options, "report", None) is not None:
+        check_page(options.report, "--report")
+
+
+def _outputs(options: argparse.Namespace) -> list[tuple[str, str]]:
+    """The files that a verb writes, after the options that name them."""
+    values = vars(options)
+    named = [(f"--{name}", values.get(name)) for name in ("output", "report")]
+    if values.get("to") != "qdrant":
+        named.append(("--output", values.get("place")))
+    if values.get("to") == "query-side" and values["place"]:
+        named.append(
+            ("the metric of the queries", str(query_metric_file(values["place"])))
+        )
+    return [(option, path) for option, path in named if path is not None]
+
+
+def query_metric_file(place: str) -> Path:
+    """The metric file that ``export --to query-side`` writes beside the vectors."""
+    return Path(place).with_suffix(".queries.safetensors")
+
+
+def _inputs(options: argparse.Namespace) -> list[Path]:
+    """The files that a verb reads, those of folders too."""
+    sources: list[Any] = []
+    for name in INPUTS:
+        value = vars(options).get(name)
+        sources += value if isinstance(value, list) else [value]
+    paths = [Path(source) for source in sources if isinstance(source, str)]
+    for folder in [path for path in paths if path.is_dir()]:
+        paths += [folder / source for source in sources if isinstance(source, str)]
+        for pattern in ("corpus*", "queries*", "qrels*", "qrels/*"):
+            paths += folder.glob(pattern)
+    return paths
 
 
 def check_page(output: str, option: str = "--output") -> None:
@@ -186,22 +261,6 @@ def warnings_as_notes() -> Iterator[list[str]]:
         warnings.simplefilter("always")
         yield notes
     notes.extend(dict.fromkeys(str(warning.message) for warning in caught))
-
-
-def change(text: str) -> tuple[str, Any]:
-    """Parse OPTION=VALUE, with the value in TOML; a plain word needs no quotes."""
-    import tomllib
-
-    word = re.fullmatch(r"(\w+)=(?!true$|false$|nan$|inf$)([a-z][\w@-]*)", text)
-    if word:
-        return word[1], word[2]
-    try:
-        ((name, value),) = tomllib.loads(text).items()
-    except ValueError as error:
-        raise ValueError(
-            f"--set must be OPTION=VALUE, such as n_splits=5: got {text!r}."
-        ) from error
-    return name, value
 
 
 def as_json(content: Any) -> str:

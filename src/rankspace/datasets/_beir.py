@@ -109,7 +109,7 @@ def _read_records(path: Path) -> tuple[list[str], list[str]]:
     for number, line in read_lines(path):
         try:
             record = json.loads(line)
-        except json.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:
             raise malformed(path, number, f"must be a JSON object: {error}") from None
         if not isinstance(record, dict) or not {"_id", "text"} <= record.keys():
             raise malformed(

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import gzip
+import warnings
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from .._engine.files import foreign_bytes
 from ._catalogue import CATALOGUE
 from ._dataset import Dataset, consecutive, labelled
 from ._folder import check_equal, class_counts, download, has_files, locate
 
+TABLE = "a table of numbers"
 # Vectors and labels.
 Table = tuple[np.ndarray, np.ndarray]
 
@@ -176,34 +180,52 @@ def _checked_splits(
 
 
 def _read_ionosphere(paths: list[Path]) -> Table:
-    table = np.loadtxt(paths[0], delimiter=",", dtype=str)
-    return table[:, :-1].astype(np.float64), table[:, -1]
+    with foreign_bytes(paths[0], TABLE):
+        table = _read_text(paths[0], delimiter=",", dtype=str)
+        return table[:, :-1].astype(np.float64), table[:, -1]
 
 
 def _read_isolet(paths: list[Path]) -> Table:
-    table = np.vstack([np.loadtxt(path, delimiter=",") for path in paths])
+    table = np.vstack([_read_numbers(path, delimiter=",") for path in paths])
     return np.ascontiguousarray(table[:, :-1]), table[:, -1].astype(np.int64)
 
 
+def _read_numbers(path: Path, **options: Any) -> np.ndarray:
+    """The table of a text file, of finite numbers."""
+    with foreign_bytes(path, TABLE):
+        table = _read_text(path, **options)
+        if not np.isfinite(table).all():
+            raise ValueError("it has NaN or infinity")
+        return table
+
+
+def _read_text(path: Path, **options: Any) -> np.ndarray:
+    with warnings.catch_warnings():
+        # NumPy warns of a file without a row; its shape is refused later.
+        warnings.simplefilter("ignore")
+        return np.loadtxt(path, ndmin=2, **options)
+
+
 def _read_covertype(paths: list[Path]) -> Table:
-    table = np.loadtxt(paths[0], delimiter=",", dtype=np.float32)
+    table = _read_numbers(paths[0], delimiter=",", dtype=np.float32)
     return np.ascontiguousarray(table[:, :-1]), table[:, -1].astype(np.int64)
 
 
 def _read_usps(paths: list[Path]) -> Table:
-    table = np.vstack([np.loadtxt(path) for path in paths])
+    table = np.vstack([_read_numbers(path) for path in paths])
     return np.ascontiguousarray(table[:, 1:]), table[:, 0].astype(np.int64)
 
 
 def _read_mnist(paths: list[Path]) -> Table:
-    images = [_read_idx(path, header=16).reshape(-1, 784) for path in paths[::2]]
-    labels = [_read_idx(path, header=8) for path in paths[1::2]]
+    images = [_read_idx(path, header=16, width=784) for path in paths[::2]]
+    labels = [_read_idx(path, header=8, width=1).ravel() for path in paths[1::2]]
     return np.vstack(images).astype(np.float32), np.concatenate(labels).astype(np.int64)
 
 
-def _read_idx(path: Path, header: int) -> np.ndarray:
-    with gzip.open(path, "rb") as stream:
-        return np.frombuffer(stream.read(), dtype=np.uint8, offset=header)
+def _read_idx(path: Path, header: int, width: int) -> np.ndarray:
+    with foreign_bytes(path, "a gzipped IDX file"), gzip.open(path, "rb") as stream:
+        values = np.frombuffer(stream.read(), dtype=np.uint8, offset=header)
+        return values.reshape(-1, width)
 
 
 def _openml(data_id: int, home: Path) -> Table:

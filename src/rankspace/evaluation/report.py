@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from .._engine.files import PathLike, write_text
+from .._engine.files import PathLike, check_suffix, write_text
 from .._engine.tables import Row, as_csv, as_markdown, as_text
 from ..relevance.rows import row_numbers, take_or_none
 from .significance import bootstrap_interval, randomisation_p_value, weighted_mean
+
+TABLE_SUFFIXES = (".json", ".md", ".csv", ".txt")
 
 
 class _Table:
@@ -57,17 +59,10 @@ class _Table:
 
     def write(self, path: PathLike) -> Path:
         """Write to a file; its suffix .json, .md, .csv or .txt sets the format."""
-        formats = {
-            ".json": self.to_json,
-            ".md": self.to_markdown,
-            ".csv": self.to_csv,
-            ".txt": self.__str__,
-        }
-        as_format = formats.get(Path(path).suffix)
-        if as_format is None:
-            raise ValueError(
-                f"the file must end in one of {', '.join(formats)}: got {path}."
-            )
+        check_suffix(path, "a table", TABLE_SUFFIXES)
+        formats = (self.to_json, self.to_markdown, self.to_csv, self.__str__)
+        by_suffix = dict(zip(TABLE_SUFFIXES, formats, strict=True))
+        as_format = by_suffix.get(Path(path).suffix, self.__str__)
         return write_text(path, as_format().rstrip("\n") + "\n")
 
 

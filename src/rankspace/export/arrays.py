@@ -9,7 +9,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from .._engine.checks import check_choice
-from .._engine.files import PathLike, is_stream, replacing
+from .._engine.files import PathLike, check_suffix, is_stream, replacing
 from .._engine.similarity import check_no_zeros, unit_rows
 from .._engine.vectors import BLOCK, VectorBlocks
 from ..metrics.embedding import BilinearMetric, EmbeddingMetric
@@ -93,6 +93,7 @@ def to_npy(
            [1.]])
     """
     check_metric(metric)
+    check_suffix(path, "mapped vectors", ("", ".npy"))
     side = check_side(metric, side)
     blocks = open_blocks(metric, vectors, block_size, side)
     embed = metric.embed_items if side == "items" else metric.embed_queries
@@ -162,6 +163,8 @@ def to_query_side(
         raise ValueError(
             f"path must be a regular file, as the items are read back from it: got {path}."
         )
+    if path is not None:
+        check_suffix(path, "items", ("", ".npy"))
     blocks = open_blocks(metric, vectors, block_size)
     if metric.inner_product:
         queries = _inner_product_queries(metric)

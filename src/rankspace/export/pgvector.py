@@ -13,7 +13,7 @@ from .._engine.checks import check_choice
 from .._engine.credentials import hide_credentials
 from .._engine.files import PathLike, replacing
 from .._engine.optional import require
-from .._engine.vectors import BLOCK, VectorBlocks
+from .._engine.vectors import BLOCK, VectorBlocks, check_no_overflow
 from ..metrics.embedding import EmbeddingMetric
 from ..relevance.rows import check_ids
 from .arrays import Progress, blocks_of, open_blocks
@@ -23,6 +23,12 @@ MAX_COMPONENTS = {"exact": 16_000, "hnsw": 2_000}  # limits of pgvector
 BINARY_HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 BINARY_TRAILER = b"\xff\xff"
 NAME = re.compile(r"[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*)?")
+NO_TEXT = re.compile("[\0\ud800-\udfff]")
+ESCAPED = re.compile(r"[\x01-\x1f\x7f'\\]")  # in quotes: control characters, ' and \
+MAX_NAME = 63  # bytes of a name in PostgreSQL, which cuts longer ones short
+ROWS_PER_INSERT = 100  # of a script, so that no statement is long
+# Commands of psql: UTF-8, whatever the locale, and no further statement after an error.
+PROLOGUE = "\\encoding UTF8\n\\set ON_ERROR_STOP on\nBEGIN;\n"
 
 
 @dataclass(frozen=True)
@@ -49,7 +55,19 @@ class _Table:
         return statements
 
     def copy(self) -> str:
-        return f"COPY {self.quoted} (id, embedding) FROM STDIN"
+        return f"COPY {self.quoted} (id, embedding) FROM STDIN WITH (FORMAT BINARY)"
+
+    def insert(self, names: Any, rows: np.ndarray) -> str:
+        """A statement that adds rows, with all ids and vectors in quotes."""
+        # Nine digits reproduce single precision.
+        template = "(%s,'[" + ",".join(["%.9g"] * rows.shape[1]) + "]')"
+        values = [
+            template % (_literal(name), *row)
+            for name, row in zip(names, rows.tolist(), strict=True)
+        ]
+        return f"INSERT INTO {self.quoted} (id, embedding) VALUES\n" + ",\n".join(
+            values
+        )
 
     def create_index(self) -> str:
         operators = "vector_l2_ops"
@@ -133,7 +151,7 @@ def to_pgvector(
         with session.transaction(), session.cursor() as cursor:
             for statement in definition.create(replace):
                 cursor.execute(statement)
-            with cursor.copy(f"{definition.copy()} WITH (FORMAT BINARY)") as copy:
+            with cursor.copy(definition.copy()) as copy:
                 copy.write(BINARY_HEADER)
                 for names, rows in _rows(metric, blocks, ids, progress):
                     copy.write(_binary(names, rows))
@@ -176,7 +194,10 @@ def to_sql(
     block_size: int = BLOCK,
     progress: Progress | None = None,
 ) -> str:
-    """Write the SQL script that `to_pgvector` would execute, for ``psql -f``.
+    """Write an SQL script for ``psql -f`` that creates the table of `to_pgvector`.
+
+    It is one transaction, and psql stops at the first error. Ids and vectors are quoted: whatever
+    they are, and whatever fails, they are never read as statements.
 
     Parameters
     ----------
@@ -212,13 +233,14 @@ def to_sql(
     >>> from rankspace.export import to_sql
     >>> to_sql(LinearMetric([[2.0, 0.0]]), [[1.0, 9.0]], "items.sql")
     'SELECT id FROM "items" ORDER BY embedding <-> $1::vector LIMIT $2'
-    >>> print(Path("items.sql").read_text().expandtabs())
+    >>> print(Path("items.sql").read_text())
+    \\encoding UTF8
+    \\set ON_ERROR_STOP on
     BEGIN;
     CREATE EXTENSION IF NOT EXISTS vector;
     CREATE TABLE "items" (id bigint PRIMARY KEY, embedding vector(1) NOT NULL);
-    COPY "items" (id, embedding) FROM STDIN;
-    0       [2]
-    \\.
+    INSERT INTO "items" (id, embedding) VALUES
+    (0,'[2]');
     COMMIT;
     <BLANKLINE>
     """
@@ -226,11 +248,15 @@ def to_sql(
     ids = check_ids(ids, blocks.n_rows, "ids")
     definition = _table(metric, table, ids, index)
     with replacing(path) as stream:
-        for statement in ("BEGIN", *definition.create(replace), definition.copy()):
+        stream.write(PROLOGUE.encode())
+        for statement in definition.create(replace):
             stream.write(f"{statement};\n".encode())
         for names, rows in _rows(metric, blocks, ids, progress):
-            stream.write(_text(names, rows).encode())
-        stream.write(b"\\.\n")
+            for start in range(0, len(rows), ROWS_PER_INSERT):
+                part = slice(start, start + ROWS_PER_INSERT)
+                stream.write(
+                    f"{definition.insert(names[part], rows[part])};\n".encode()
+                )
         if index == "hnsw":
             stream.write(f"{definition.create_index()};\n".encode())
         stream.write(b"COMMIT;\n")
@@ -245,6 +271,13 @@ def _table(
         raise ValueError(
             f"table must be lower-case letters, digits and _, or schema.table: got {name!r}."
         )
+    longest = max(name.split("."), key=len)
+    if len(longest) > MAX_NAME:
+        raise ValueError(
+            f"names of tables and schemas must have at most {MAX_NAME} characters, as PostgreSQL "
+            f"cuts off the rest: {longest!r} has {len(longest)}."
+        )
+    _check_text(ids)
     width = len(metric.item_map)
     limit = MAX_COMPONENTS[index]
     if width > limit:
@@ -258,6 +291,16 @@ def _table(
     return _Table(name, width, metric.inner_product, id_type)
 
 
+def _check_text(ids: np.ndarray | None) -> None:
+    """Raise if an id is not text that PostgreSQL can hold."""
+    names = [] if ids is None else ids.tolist()
+    refused = next((name for name in names if NO_TEXT.search(name)), None)
+    if refused is not None:
+        raise ValueError(
+            f"ids must be text without NUL characters and lone surrogates: got {refused!r}."
+        )
+
+
 def _rows(
     metric: EmbeddingMetric,
     blocks: VectorBlocks,
@@ -269,7 +312,9 @@ def _rows(
         names: Any = range(start, start + len(block))
         if ids is not None:
             names = ids[start : start + len(block)].tolist()
-        yield names, metric.embed_items(block).astype(np.float32, copy=False)
+        rows = metric.embed_items(block).astype(np.float32, copy=False)
+        check_no_overflow(rows, "items under the metric")
+        yield names, rows
 
 
 def _binary(names: Any, rows: np.ndarray) -> bytes:
@@ -292,15 +337,9 @@ def _binary(names: Any, rows: np.ndarray) -> bytes:
     return b"".join(content)
 
 
-def _text(names: Any, rows: np.ndarray) -> str:
-    """Rows in the text COPY format; nine digits reproduce single precision."""
-    template = "%s\t[" + ",".join(["%.9g"] * rows.shape[1]) + "]\n"
-    return "".join(
-        template % (_escaped(name), *row)
-        for name, row in zip(names, rows.tolist(), strict=True)
-    )
-
-
-def _escaped(name: Any) -> str:
-    text = str(name).replace("\\", "\\\\")
-    return text.replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r")
+def _literal(name: Any) -> str:
+    """A row number, or an id in quotes; PostgreSQL reads it alike under all its settings."""
+    if isinstance(name, int):
+        return str(name)
+    escaped = ESCAPED.sub(lambda found: f"\\x{ord(found[0]):02x}", name)
+    return f"E'{escaped}'"

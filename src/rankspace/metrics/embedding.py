@@ -11,7 +11,7 @@ import numpy as np
 from .._engine.checks import SIMILARITIES, check_choice
 from .._engine.rows import check_n_features, float_rows, ready_vector
 from .._engine.similarity import unit_rows
-from .._engine.vectors import power_of_two
+from .._engine.vectors import check_no_overflow, power_of_two
 from .storage import StoredMetric, read_only_array
 
 if TYPE_CHECKING:
@@ -61,7 +61,9 @@ class EmbeddingMetric(StoredMetric):
         queries = self.embed_queries(Q)
         items = self.embed_items(X)
         if self.inner_product:
-            return -(queries @ items.T)
+            products = queries @ items.T
+            check_no_overflow(products, "inner products")
+            return -products
         # A power of two rounds nothing, and keeps squares from underflow and overflow.
         unit = max(power_of_two(queries), power_of_two(items))
         distances = cdist(queries / unit, items / unit) * unit
@@ -86,7 +88,9 @@ class EmbeddingMetric(StoredMetric):
 
     def _product(self, X: Any, side: str) -> np.ndarray:
         """Rows, or one vector, under a map in their own precision."""
-        return np.asarray(X.dot(self._in_precision(side, X.dtype).T))
+        mapped = np.asarray(X.dot(self._in_precision(side, X.dtype).T))
+        check_no_overflow(mapped, "vectors under the metric")
+        return mapped
 
     def _in_precision(self, name: str, dtype: Any) -> np.ndarray:
         """A stored array in another precision, kept: converting a map takes longer than using it.

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._engine.checks import check_choice
+from .storage import read_only_array
 
 SCALINGS = ("l2", "standard", "rank-gauss", "joined")
 CURVED = ("rank-gauss", "joined")
@@ -50,6 +51,31 @@ class FeatureScaling(NamedTuple):
         median = np.nanmedian(rows, axis=0).astype(np.float64)
         return cls(kind, median, mean, scale, knots, values)
 
+    def checked(self) -> FeatureScaling:
+        """A read-only copy, if the arrays are valid and fit each other; kernels rely on it.
+
+        Raises ValueError otherwise.
+        """
+        check_choice(self.kind, "scaling", ("none", *SCALINGS))
+        steps = [
+            read_only_array(getattr(self, name), name, 1)
+            for name in ("fill", "offset", "scale")
+        ]
+        curves = [
+            read_only_array(getattr(self, name), name, 2)
+            for name in ("knots", "values")
+        ]
+        fill, _, scale = steps
+        if any(step.shape != fill.shape for step in steps):
+            shapes = ", ".join(str(step.shape) for step in steps)
+            raise ValueError(
+                f"fill, offset and scale must have one number for each feature: got {shapes}."
+            )
+        if not (scale > 0).all():
+            raise ValueError(f"scale must be positive: got {scale.min():g}.")
+        _check_curves(self.kind, fill.size, *curves)
+        return FeatureScaling(self.kind, *steps, *curves)
+
     @property
     def n_scaled(self) -> int:
         """Number of features after scaling."""
@@ -84,6 +110,24 @@ class FeatureScaling(NamedTuple):
         values = np.asarray(self.values, dtype=X.dtype)
         follow_curves(np.ascontiguousarray(X), knots, values, scaled)
         return scaled
+
+
+def _check_curves(
+    kind: str, n_features: int, knots: np.ndarray, values: np.ndarray
+) -> None:
+    """Raise unless each feature has a curve that rises from knot to knot."""
+    n_knots = knots.shape[1]
+    is_power = n_knots > 0 and n_knots & (n_knots - 1) == 0
+    fits = is_power if kind in CURVED else n_knots == 0
+    if not fits or not knots.shape == values.shape == (n_features, n_knots):
+        rule = "a power of two of knots" if kind in CURVED else "no knots"
+        raise ValueError(
+            f"knots and values of {n_features} features with scaling={kind!r} must have a row "
+            f"for each, of {rule}: got {knots.shape} and {values.shape}."
+        )
+    for name, curve in (("knots", knots), ("values", values)):
+        if (np.diff(curve, axis=1) < 0).any():
+            raise ValueError(f"{name} of a feature must not fall: got a row that does.")
 
 
 def _scale(rows: np.ndarray, kind: str) -> np.ndarray:

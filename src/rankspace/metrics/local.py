@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from .._engine.checks import check_choice
+from .._engine.checks import check_choice, check_count
 from .._engine.parallel.threads import single_threaded_blas, thread_map
 from .._engine.rows import check_n_features, float_rows
-from .._engine.vectors import check_squares
+from .._engine.vectors import check_no_overflow, check_squares
 from .embedding import EmbeddingMetric
 from .feature_scaling import FeatureScaling
 from .local_index import BLOCK, LocalIndex
@@ -184,6 +184,7 @@ class LocalMetric(StoredMetric):
             reference_profiles = np.zeros((0, d))
         if scaling is None:
             scaling = _no_scaling(d)
+        scaling = scaling.checked()
         self.weights = read_only_array(np.atleast_2d(weights), "weights", 2)
         self.anchors = read_only_array(anchors, "anchors", 2)
         self.linear = read_only_array(linear, "linear", 1)
@@ -194,6 +195,7 @@ class LocalMetric(StoredMetric):
         for name in SCALING_ARRAYS:
             setattr(self, name, getattr(scaling, name))
         self.kernel = kernel
+        check_count(n_neighbors, "n_neighbors")
         self.n_neighbors = int(n_neighbors)
         self.parameters = {
             **(parameters or {}),
@@ -206,6 +208,10 @@ class LocalMetric(StoredMetric):
 
     def _check_shapes(self) -> None:
         m, _, d = self.factors.shape
+        if not self.factors.size:
+            raise ValueError(
+                f"factors must not be empty: got shape {self.factors.shape}."
+            )
         n_profiles = max(1, len(self.reference_profiles))
         consistent = (
             self.weights.shape == (n_profiles, m)
@@ -220,6 +226,13 @@ class LocalMetric(StoredMetric):
                 f"to {d} features: got weights {self.weights.shape}, anchors {self.anchors.shape}, "
                 f"linear {self.linear.shape}, and {self.scaling.n_scaled} scaled features."
             )
+        # A candidate list is described by the means and deviations of its features.
+        width = 2 * d if self.has_anchors else d
+        got = self.reference_profiles.shape
+        if got[0] and got[1] != width:
+            raise ValueError(
+                f"reference_profiles must have {width} columns: got shape {got}."
+            )
 
     @classmethod
     def _restore(
@@ -229,6 +242,9 @@ class LocalMetric(StoredMetric):
         header: Mapping[str, str],
     ) -> Self:
         scaling_arrays = [arrays[name] for name in SCALING_ARRAYS]
+        missing = {"kernel", "scaling", "n_neighbors"} - parameters.keys()
+        if missing:
+            raise ValueError(f"it lacks the parameter {min(missing)!r}.")
         return cls(
             arrays["factors"],
             arrays["weights"],
@@ -273,6 +289,11 @@ class LocalMetric(StoredMetric):
         ndarray of shape (n,)
         """
         X = self._documents(X)
+        scores = self._scores(X, qid)
+        check_no_overflow(scores, "scores")
+        return scores
+
+    def _scores(self, X: np.ndarray, qid: Any) -> np.ndarray:
         if not len(self.reference_profiles):
             return self._score_rows(X, self.weights[0])
         if qid is None:
@@ -350,7 +371,10 @@ class LocalMetric(StoredMetric):
         """
         Z = self.scaling.apply(self._documents(X))
         weights = self.weights.mean(axis=0)
-        return np.hstack([self._kernel_values(Z) * -weights, Z * self._linear(Z.dtype)])
+        parts = [self._kernel_values(Z) * -weights, Z * self._linear(Z.dtype)]
+        contributions = np.hstack(parts)
+        check_no_overflow(contributions, "contributions")
+        return contributions
 
     def explain(self, X: Any, top: int = 3) -> list[list[Reason]]:
         """Explain scores: the anchors and features that set a document apart from its list.

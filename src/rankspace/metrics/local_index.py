@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from .._engine.parallel.threads import thread_map
+from .._engine.vectors import check_no_overflow
 
 if TYPE_CHECKING:
     from ..search.ranking import Ranking
@@ -101,6 +102,7 @@ class LocalIndex:
             block = slice(start, start + step)
             squares = np.sum((items[block] - point) ** 2, axis=1)
             distances[block] = self.metric._apply_kernel(squares) @ weights
+        check_no_overflow(distances, "distances")
         return distances
 
 

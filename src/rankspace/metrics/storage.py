@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -10,13 +11,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from .._engine.files import PathLike, replacing
+from .._engine.files import PathLike, foreign_bytes, replacing
 from .card import card_text, checked_card_text
 
 if TYPE_CHECKING:
     from ..search.ranking import Ranking
 
 FORMAT_VERSION = 1
+FORMAT = "a metric file of rankspace"
 # A safetensors file starts with the length of its header, which ends at a multiple of 8 bytes.
 LENGTH_BYTES = 8
 ALIGNMENT = 8
@@ -149,6 +151,8 @@ class StoredMetric(ABC):
 def read_only_array(values: Any, name: str, n_dims: int) -> np.ndarray:
     """A read-only copy of an array of finite floats."""
     array = np.array(values, order="C")
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must hold real numbers: got {array.dtype}.")
     if array.ndim != n_dims:
         raise ValueError(
             f"{name} must have {n_dims} dimensions: got shape {array.shape}."
@@ -191,36 +195,43 @@ def load_metric(path: PathLike) -> StoredMetric:
     ...     load_metric(path)
     LinearMetric(components (1, 2), similarity='euclidean')
     """
-    from safetensors import SafetensorError, safe_open
+    from safetensors import safe_open
 
-    try:
-        with safe_open(path, framework="numpy") as stored:
-            header = stored.metadata() or {}
-            kind = _check_header(path, header)
-            missing = set(kind.arrays) - set(stored.keys())
-            if missing:
-                raise ValueError(
-                    f"{path} lacks the array {sorted(missing)[0]!r}: save the metric again."
-                )
-            arrays = {name: stored.get_tensor(name) for name in kind.arrays}
-    except (SafetensorError, OSError) as error:
-        if isinstance(error, FileNotFoundError):
-            raise
+    with foreign_bytes(path, FORMAT), safe_open(path, framework="numpy") as stored:
+        header = stored.metadata() or {}
+        names = set(stored.keys())
+    kind = _check_header(path, header)
+    missing = set(kind.arrays) - names
+    if missing:
         raise ValueError(
-            f"{path} is not a metric file, or is damaged or cut short ({error}). Save it again."
-        ) from error
+            f"{path} lacks the array {min(missing)!r}: save the metric again."
+        )
+    with foreign_bytes(path, FORMAT), safe_open(path, framework="numpy") as stored:
+        arrays = {name: stored.get_tensor(name) for name in kind.arrays}
+    try:
+        metric = kind._restore(arrays, _parameters(header), header)
+        metric._card = checked_card_text(header.get("card", "{}"))
+    except ValueError as error:
+        raise ValueError(f"{path} does not hold a valid metric: {error}") from error
+    return metric
+
+
+def _parameters(header: Mapping[str, str]) -> dict[str, Any]:
+    """The parameters of a header."""
     try:
         parameters = json.loads(header.get("parameters", "{}"))
-        metric = kind._restore(arrays, parameters, header)
-        metric._card = checked_card_text(header.get("card", "{}"))
-        return metric
-    except (KeyError, ValueError) as error:
-        raise ValueError(f"{path} does not hold a valid metric: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"its parameters must be JSON: {error}.") from error
+    if not isinstance(parameters, dict):
+        raise ValueError(
+            f"its parameters must be a JSON object: got {type(parameters).__name__}."
+        )
+    return parameters
 
 
 def _check_header(path: PathLike, header: Mapping[str, str]) -> type[StoredMetric]:
     version = header.get("rankspace_format")
-    if version is None or not version.isdigit():
+    if version is None or not re.fullmatch("[0-9]{1,9}", version):
         raise ValueError(
             f"{path} was not written by rankspace: its header has no format version."
         )

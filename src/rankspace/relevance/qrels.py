@@ -50,11 +50,12 @@ def read_qrels(path: PathLike) -> list[Judgment]:
     places = None
     for number, line in read_lines(path):
         if not judgments and places is None:
-            separator = _separator(line)
-            places = _header_places(path, number, _fields(line, separator))
+            separator = _separator(path, number, line)
+            fields = _fields(path, number, line, separator)
+            places = _header_places(path, number, fields)
             if places is not None:
                 continue
-        fields = _fields(line, separator)
+        fields = _fields(path, number, line, separator)
         if places is None:
             judgment = _by_position(path, number, line, fields)
         else:
@@ -63,18 +64,21 @@ def read_qrels(path: PathLike) -> list[Judgment]:
     return judgments
 
 
-def _fields(line: str, separator: str | None) -> list[str]:
+def _fields(path: PathLike, number: int, line: str, separator: str | None) -> list[str]:
     if separator != ",":
         return line.split(separator)
-    (fields,) = csv.reader([line], skipinitialspace=True)
+    try:
+        (fields,) = csv.reader([line], skipinitialspace=True)
+    except csv.Error as error:
+        raise malformed(path, number, f"is not a line of a table ({error})") from error
     return fields
 
 
-def _separator(line: str) -> str | None:
+def _separator(path: PathLike, number: int, line: str) -> str | None:
     """What separates the columns, by the first line: tabs, the commas of a header, or spaces."""
     if "\t" in line:
         return "\t"
-    if _is_header(_fields(line, ",")):
+    if _is_header(_fields(path, number, line, ",")):
         return ","
     return None
 

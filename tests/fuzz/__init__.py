@@ -1,0 +1,1 @@
+"""Fuzzing of every reader: seeds (``seeds``), mutators (``mutate``), targets and long sessions."""

@@ -1,0 +1,157 @@
+"""Small valid inputs of every reader, built in code, as bytes."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import safetensors.numpy
+
+from rankspace import AsymmetricMetric, BilinearMetric, LinearMetric, LocalMetric
+from rankspace.learners.solvers.checkpoint import Checkpoint
+from rankspace.metrics.feature_scaling import FeatureScaling
+
+LETOR = (
+    "2 qid:1 1:0.5 2:-1e3 7:1 # docid = a\n"
+    "0 qid:1 2:0 # b\n"
+    "1 qid:2 1:.25 3:4 #c\n"
+    "0 qid:2 1:7 3:1E-5\n"
+)
+RUN = "q1 Q0 a 1 0.9 t\nq1 Q0 b 2 0.8 t\nq2 Q0 a 1 7e-1 t\n"
+QRELS = (
+    "q1 0 a 2\nq1 0 b 0\nq2 0 c 1\n",
+    "query-id\tcorpus-id\tscore\nq1\ta\t1\nq2\tb\t0\n",
+    'query-id,corpus-id,score\nq1,"a, b",1\nq2,b,0.5\n',
+)
+BEIR = '{"_id": "a", "title": "A", "text": "cat"}\n{"_id": "b", "text": "d\\u00f6g"}\n'
+SETTINGS = (
+    "max_iter=50",
+    "C=1e3",
+    "n_components=none",
+    "warm_start=true",
+    "reg=[0.1, 1]",
+    'checkpoint="a/b"',
+    "measure=ndcg@10",
+    "random_state=-1",
+    "gamma=inf",
+    "init=pca",
+    "a.b={c=1979-05-27}",
+)
+
+
+def vectors(dtype: str = "<f8") -> np.ndarray:
+    """A small matrix."""
+    return np.arange(12).reshape(4, 3).astype(dtype)
+
+
+def npy() -> list[bytes]:
+    """Files of numpy.save, of several types and orders."""
+    arrays = [vectors("<f4"), vectors(">f8"), np.asfortranarray(vectors("<f2"))]
+    return [_npy(array) for array in (*arrays, vectors("u1"), vectors()[:0])]
+
+
+def labels() -> list[bytes]:
+    """Labels as numbers and as words."""
+    return [_npy(np.array(values)) for values in ([0, 1, 1, 0], ["a", "b", "a", "b"])]
+
+
+def npz() -> list[bytes]:
+    """Files of numpy.savez, with and without ids and compression."""
+    ids = np.array(["a", "b", "c", "d"])
+    plain, packed = io.BytesIO(), io.BytesIO()
+    np.savez(plain, x=vectors(), ids=ids)
+    np.savez_compressed(packed, x=vectors("<f4"))
+    return [plain.getvalue(), packed.getvalue()]
+
+
+def safetensors_vectors() -> list[bytes]:
+    """Files of one matrix."""
+    return [safetensors.numpy.save({"x": vectors(dtype)}) for dtype in ("<f4", "<f8")]
+
+
+def parquet() -> list[bytes]:
+    """Tables with a column of lists, and with columns of numbers; none without pyarrow."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        return []
+    rows = [list(map(float, row)) for row in vectors()]
+    files = []
+    for columns in (
+        {"id": ["a", "b", "c", "d"], "v": rows},
+        {"_id": [1, 2, 3, 4], "x": [1.0, 2.0, 3.0, 4.0], "y": [1, 2, 3, None]},
+    ):
+        stream = io.BytesIO()
+        pq.write_table(pa.table(columns), stream)
+        files.append(stream.getvalue())
+    return files
+
+
+def metrics() -> list[bytes]:
+    """A file of every kind of metric, with every kind of scaling."""
+    rng = np.random.default_rng(0)
+    maps, offset = rng.normal(size=(2, 2, 3)), rng.normal(size=2)
+    found = [
+        LinearMetric(maps[0], similarity="cosine", parameters={"method": "x"}),
+        BilinearMetric(*maps, query_offset=offset),
+        AsymmetricMetric(*maps, query_offset=offset),
+        LocalMetric(rng.normal(size=(2, 2, 3)), [1.0, 2.0], kernel="paper"),
+    ]
+    X = rng.normal(size=(8, 3))
+    for kind in ("standard", "rank-gauss", "joined"):
+        scaling = FeatureScaling.of(X, kind)
+        d = scaling.n_scaled
+        found.append(
+            LocalMetric(
+                rng.normal(size=(2, 1, d)),
+                rng.normal(size=(3, 2)),
+                anchors=rng.normal(size=(2, d)),
+                linear=rng.normal(size=d),
+                scaling=scaling,
+                reference_profiles=rng.normal(size=(3, 2 * d)),
+            )
+        )
+    return [_written(metric.save) for metric in found]
+
+
+def checkpoints() -> list[bytes]:
+    """A checkpoint of two arrays."""
+    state = {"W": vectors(), "round": 3, "done": False}
+
+    def write(path: Path) -> None:
+        Checkpoint(path, {"X": "0"}).save(state)
+
+    return [_written(write)]
+
+
+def texts(*contents: str) -> list[bytes]:
+    """Plain texts, and one of them gzipped."""
+    plain = [content.encode() for content in contents]
+    return [*plain, gzip.compress(plain[0], mtime=0)]
+
+
+def _npy(array: np.ndarray) -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, array)
+    return stream.getvalue()
+
+
+def _written(write: Callable[[Path], None]) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "file"
+        write(path)
+        return path.read_bytes()
+
+
+# What a hostile writer puts in a header.
+JSON_VALUES = (
+    *(None, True, -1, 0, 2**31, 2**63, 10**30, 1.5, float("nan"), "", "\u00b2", "a" * 300),
+    *([], [0], [-1, 3], [3, -1], [2**62, 4], {}, {"a": 1}, "F32", "BF16", "I64", "local"),
+    *([0, 8], [8, 0], "rank-gauss", "joined", "none", "paper", json.dumps({"kernel": 1})),
+)  # fmt: skip
