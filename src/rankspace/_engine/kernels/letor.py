@@ -4,7 +4,8 @@ Text is a C-contiguous uint8 array that ends in a newline, so that no loop over 
 """
 
 import numpy as np
-from numba import njit
+
+from ..compiled import kernel
 
 # Status of a number or a block. The caller words the errors.
 FINE, HARD, BAD_NUMBER, NO_QID, BAD_QID, BAD_INDEX, UNORDERED, TOO_WIDE, GARBAGE = (
@@ -21,7 +22,7 @@ SPLITTER = 2.0**27 + 1.0
 MAX_DIGITS = 18
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def halves(x):
     """Split a float64 into two of 26 bits each, whose products are exact."""
     scaled = SPLITTER * x
@@ -29,7 +30,7 @@ def halves(x):
     return high, x - high
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def divide_wide(mantissa, power):
     """Divide an int64 of more than 53 bits by an exact power of ten.
 
@@ -51,7 +52,7 @@ def divide_wide(mantissa, power):
     return value, value == quotient + (correction + slack)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def decimal(mantissa, exponent):
     """Nearest float64 of mantissa * 10**exponent, and whether it is certain."""
     if mantissa == 0:
@@ -67,13 +68,13 @@ def decimal(mantissa, exponent):
     return 0.0, False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def is_digit(byte):
     """Whether a byte is an ASCII digit."""
     return ZERO <= byte <= NINE
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def read_sign(text, at):
     """Read an optional sign: whether it is a minus, and the next position."""
     negative = text[at] == MINUS
@@ -82,7 +83,7 @@ def read_sign(text, at):
     return negative, at
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def read_exponent(text, at):
     """Read the signed digits after an "e": the exponent, the next position, if there are any."""
     negative, at = read_sign(text, at)
@@ -97,7 +98,7 @@ def read_exponent(text, at):
     return exponent, at, at > start
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def read_digits(text, at, mantissa, n_significant):
     """Append digits to a mantissa: the mantissa, its significant digits, the next position.
 
@@ -111,7 +112,7 @@ def read_digits(text, at, mantissa, n_significant):
     return mantissa, n_significant, at
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def read_number(text, at):
     """Read a decimal number: its value, the next position, and FINE, HARD or BAD_NUMBER.
 
@@ -143,7 +144,7 @@ def read_number(text, at):
     return value, at, FINE
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def read_whole(text, at):
     """Read up to 18 digits: the number, or -1, and the next position."""
     start = at
@@ -156,7 +157,7 @@ def read_whole(text, at):
     return number, at
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def skip_blanks(text, at):
     """Position of the next byte that is not a space, tab or carriage return."""
     while text[at] == SPACE or text[at] == TAB or text[at] == RETURN:
@@ -164,7 +165,7 @@ def skip_blanks(text, at):
     return at
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def end_of_line(text, at):
     """Position of the next newline."""
     while text[at] != NEWLINE:
@@ -172,13 +173,13 @@ def end_of_line(text, at):
     return at
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def ends_word(byte):
     """Whether a byte may follow a number."""
     return byte in (SPACE, NEWLINE, TAB, RETURN, HASH)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def note_hard(hard, n_hard, row, column, start, end):
     """Store the position of a HARD number, if there is room."""
     if n_hard < hard.shape[0]:
@@ -188,7 +189,7 @@ def note_hard(hard, n_hard, row, column, start, end):
         hard[n_hard, 3] = end
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def read_qid(text, at):
     """Read "qid:7": the number, the next position, and FINE, NO_QID or BAD_QID."""
     # The bytes of "qid:". A line that ends too soon differs before its newline is passed.
@@ -201,7 +202,7 @@ def read_qid(text, at):
     return number, after, FINE
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def read_features(text, at, row, limit, X, hard, n_hard):
     """Read "index:value" pairs up to a comment or the end of the line into row `row` of X.
 
@@ -235,7 +236,7 @@ def read_features(text, at, row, limit, X, hard, n_hard):
         at = end
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def read_head(text, at, row, with_qid, grades, qid, hard, n_hard):
     """Read grade and query of a line: the status, the position (of the error, if any), n_hard."""
     value, after, status = read_number(text, at)
@@ -251,7 +252,7 @@ def read_head(text, at, row, with_qid, grades, qid, hard, n_hard):
     return status, at, n_hard
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def read_block(text, with_qid, limit, X, grades, qid, comments, hard):
     """Parse a block of whole lines.
 
