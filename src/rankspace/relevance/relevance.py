@@ -375,7 +375,7 @@ class Relevance:
         >>> from rankspace import Relevance
         >>> relevance = Relevance.from_groups([2, 0, 1, 0], qid=[7, 7, 9, 9])
         >>> relevance.query_ids, relevance.n_relevant
-        (array(['7', '9'], dtype='<U21'), array([1, 1]))
+        (array(['7', '9'], dtype=object), array([1, 1]))
         """
         rows, names = rows_from_groups(grades, qid)
         options = (unjudged, min_relevant_grade, weights, names, item_ids)
