@@ -206,32 +206,32 @@ def read_qid(text, at):
 def read_features(text, at, row, limit, X, hard, n_hard):
     """Read "index:value" pairs up to a comment or the end of the line into row `row` of X.
 
-    Returns the status, the position (of the error, if there is one), the largest index, and
-    n_hard. Values of indices beyond the width of X are not stored.
+    Returns the status, the position (of the error, if there is one), and n_hard.
     """
     index = 0
     while True:
         at = skip_blanks(text, at)
         if text[at] == NEWLINE or text[at] == HASH:
-            return FINE, at, index, n_hard
+            return FINE, at, n_hard
         last = index
         index, after = read_whole(text, at)
         if index < 0 or text[after] != COLON:
-            return GARBAGE, at, last, n_hard
+            return GARBAGE, at, n_hard
         if index <= last:
             status = UNORDERED
             if index == 0:
                 status = BAD_INDEX
-            return status, at, last, n_hard
+            return status, at, n_hard
         if index > limit:
-            return TOO_WIDE, at, last, n_hard
+            return TOO_WIDE, at, n_hard
         value, end, status = read_number(text, after + 1)
         if status == BAD_NUMBER or not ends_word(text[end]):
-            return BAD_NUMBER, at, last, n_hard
+            return BAD_NUMBER, at, n_hard
         if status == HARD:
             note_hard(hard, n_hard, row, index - 1, after + 1, end)
             n_hard += 1
         elif index <= X.shape[1]:
+            # Beyond are only lines that do not ascend, which end in an error.
             X[row, index - 1] = value
         at = end
 
@@ -253,6 +253,46 @@ def read_head(text, at, row, with_qid, grades, qid, hard, n_hard):
 
 
 @kernel
+def survey_line(text, at, limit):
+    """Largest feature index of a line, at most `limit`, and where the line ends.
+
+    Indices ascend, so that the last number before a colon is the largest; `read_block` checks this.
+    """
+    largest = number = 0
+    while text[at] != NEWLINE and text[at] != HASH:
+        byte = text[at]
+        if ZERO <= byte <= NINE:
+            number = min(10 * number + byte - ZERO, limit)
+        else:
+            if byte == COLON and number:
+                largest = number
+            number = 0
+        at += 1
+    return largest, end_of_line(text, at)
+
+
+@kernel
+def survey_block(text, limit):
+    """Count the rows of a block, and find its largest index, before room is made for them.
+
+    Returns
+    -------
+    n_rows, width, widest
+        `width` is the largest index, at most `limit`; `widest` is the number of its line.
+    """
+    at = n_rows = n_lines = width = widest = 0
+    while at < text.size:
+        n_lines += 1
+        at = skip_blanks(text, at)
+        n_rows += text[at] != NEWLINE and text[at] != HASH
+        largest, at = survey_line(text, at, limit)
+        if largest > width:
+            width, widest = largest, n_lines
+        at += 1
+    return n_rows, width, widest
+
+
+@kernel
 def read_block(text, with_qid, limit, X, grades, qid, comments, hard):
     """Parse a block of whole lines.
 
@@ -261,18 +301,18 @@ def read_block(text, with_qid, limit, X, grades, qid, comments, hard):
     text : uint8 array that ends in a newline
     with_qid : bool, whether each line names its query
     limit : int, the largest index allowed
-    X : float array of zeros, at least as many rows as lines
+    X : float array of zeros, with as many rows and columns as `survey_block` says, or more
     grades, qid : float64 and int64 arrays, as many entries as X has rows
     comments : int64 array of shape (n_rows, 2), gets start and end of the text after "#"
     hard : int64 array of shape (capacity, 4), gets row, column (-1: the grade), start and end
 
     Returns
     -------
-    status, n_rows, n_lines, at, width, n_hard
+    status, n_lines, at, n_hard
         `at` is the position of the error in line number `n_lines`. Parse again with more room if
-        `width` is beyond X or `n_hard` beyond `hard`.
+        `n_hard` is beyond `hard`.
     """
-    at = row = n_lines = width = n_hard = 0
+    at = row = n_lines = n_hard = 0
     while at < text.size:
         n_lines += 1
         at = skip_blanks(text, at)
@@ -281,15 +321,14 @@ def read_block(text, with_qid, limit, X, grades, qid, comments, hard):
                 text, at, row, with_qid, grades, qid, hard, n_hard
             )
             if status == FINE:
-                status, at, index, n_hard = read_features(
+                status, at, n_hard = read_features(
                     text, at, row, limit, X, hard, n_hard
                 )
-                width = max(width, index)
             if status != FINE:
-                return status, row, n_lines, at, width, n_hard
+                return status, n_lines, at, n_hard
             comments[row, 0] = at + (text[at] == HASH)
             at = end_of_line(text, at)
             comments[row, 1] = at
             row += 1
         at = end_of_line(text, at) + 1
-    return FINE, row, n_lines, at, width, n_hard
+    return FINE, n_lines, at, n_hard
