@@ -186,7 +186,11 @@ class _Size:
         """The block of some text, which starts at a line number."""
         limit = self.n_features or WIDTH_LIMIT
         array = np.frombuffer(text, dtype=np.uint8)
-        n_rows, width, widest = self.kernels.survey_block(array, limit)
+        marks = array == self.kernels.NEWLINE
+        if b"#" in text:
+            marks |= array == self.kernels.HASH
+        ends = np.flatnonzero(marks)
+        n_rows, width, widest = self.kernels.survey_block(array, ends, limit)
         self.n_text += len(text)
         self.n_rows += n_rows
         if width > self.width:

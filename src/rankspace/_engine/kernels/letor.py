@@ -253,42 +253,53 @@ def read_head(text, at, row, with_qid, grades, qid, hard, n_hard):
 
 
 @kernel
-def survey_line(text, at, limit):
-    """Largest feature index of a line, at most `limit`, and where the line ends.
+def last_index(text, start, end, limit):
+    """The number before the last colon of text[start:end], at most `limit`; 0 for none.
 
-    Indices ascend, so that the last number before a colon is the largest; `read_block` checks this.
+    Indices ascend, so that it is the largest of a line; `read_block` checks this.
     """
-    largest = number = 0
-    while text[at] != NEWLINE and text[at] != HASH:
-        byte = text[at]
-        if ZERO <= byte <= NINE:
-            number = min(10 * number + byte - ZERO, limit)
-        else:
-            if byte == COLON and number:
-                largest = number
-            number = 0
-        at += 1
-    return largest, end_of_line(text, at)
+    at = end - 1
+    while at >= start and text[at] != COLON:
+        at -= 1
+    index, power = 0, 1
+    at -= 1
+    while at >= start and ZERO <= text[at] <= NINE:
+        if text[at] > ZERO and power > limit:
+            return limit
+        index += power * (text[at] - ZERO)
+        power = min(10 * power, limit + 1)
+        at -= 1
+    return min(index, limit)
 
 
 @kernel
-def survey_block(text, limit):
+def survey_block(text, ends, limit):
     """Count the rows of a block, and find its largest index, before room is made for them.
+
+    Parameters
+    ----------
+    text : uint8 array that ends in a newline
+    ends : int64 array, positions of all newlines and "#"
+    limit : int, the largest index allowed
 
     Returns
     -------
     n_rows, width, widest
         `width` is the largest index, at most `limit`; `widest` is the number of its line.
     """
-    at = n_rows = n_lines = width = widest = 0
-    while at < text.size:
-        n_lines += 1
-        at = skip_blanks(text, at)
-        n_rows += text[at] != NEWLINE and text[at] != HASH
-        largest, at = survey_line(text, at, limit)
-        if largest > width:
-            width, widest = largest, n_lines
-        at += 1
+    n_rows = width = widest = start = 0
+    n_lines = 1
+    in_comment = False
+    for end in ends:
+        if not in_comment:
+            n_rows += skip_blanks(text, start) < end
+            index = last_index(text, start, end, limit)
+            if index > width:
+                width, widest = index, n_lines
+        in_comment = text[end] == HASH
+        if not in_comment:
+            n_lines += 1
+            start = end + 1
     return n_rows, width, widest
 
 
