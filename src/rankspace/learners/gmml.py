@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils import check_array, check_random_state, check_scalar
 from sklearn.utils.validation import validate_data
 
+from .._engine.checks import check_finite
 from .._engine.vectors import power_of_two
 from ..metrics.embedding import LinearMetric
 from ..relevance.relevance import Relevance
@@ -108,6 +109,7 @@ class GMML(LinearRanker):
         return super().fit(X, y, queries=queries, qid=qid)
 
     def _fit_pairs(self, pairs: np.ndarray, y: Any) -> Self:
+        check_finite(self.get_params(deep=False))
         if pairs.shape[1] != 2:
             raise ValueError(
                 f"pairs must have shape (n_pairs, 2, n_features): got {pairs.shape}."

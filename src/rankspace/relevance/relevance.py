@@ -102,9 +102,10 @@ class Relevance:
             raise ValueError(
                 f"unjudged must be 'irrelevant' or 'ignore': got {self.unjudged!r}."
             )
-        if not self.min_relevant_grade > 0:
+        if not 0 < self.min_relevant_grade < np.inf:
             raise ValueError(
-                f"min_relevant_grade must be a grade above 0: got {self.min_relevant_grade!r}. "
+                f"min_relevant_grade must be a finite grade above 0: got "
+                f"{self.min_relevant_grade!r}. "
                 "Grade 0 means judged irrelevant."
             )
         if self.background not in BACKGROUNDS:
