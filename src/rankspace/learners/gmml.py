@@ -150,13 +150,7 @@ class GMML(LinearRanker):
         inverse = None if prior is None else np.linalg.inv(prior)
         S = regularised(scatter.similar, self.reg, inverse)
         D = regularised(scatter.dissimilar, self.reg, prior)
-        try:
-            components = mean_factor(S, D, float(self.t))
-        except np.linalg.LinAlgError:
-            raise ValueError(
-                f"the scatter of similar pairs is singular: no similar pair differs in some "
-                f"direction, such as a constant feature. Raise reg: got {self.reg}."
-            ) from None
+        components = mean_factor(S, D, float(self.t))
         parameters = {"method": "GMML", "t": float(self.t), "reg": float(self.reg)}
         # S and D of the data themselves are scale**2 times these.
         components = components / scale ** (1 - 2 * float(self.t))
