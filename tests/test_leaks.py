@@ -80,5 +80,6 @@ def test_resident_memory_is_flat(name):
         check=True,
     )
     before, after = map(int, result.stdout.split())
-    print(f"{name}: {before} kB, then {after} kB")
+    # The figures are shown by pytest -rA.
+    sys.stdout.write(f"{name}: {before} kB, then {after} kB\n")
     assert after <= 1.05 * before

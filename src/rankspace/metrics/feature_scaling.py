@@ -111,12 +111,12 @@ def _scale(in_units: np.ndarray, units: np.ndarray, kind: str) -> np.ndarray:
     "none" and "rank-gauss" divide by one power of two if the largest value is very small or large.
     """
     if kind == "l2":
-        norms = np.sqrt(np.nansum(np.square(in_units), axis=0))
-        if (norms > np.finfo(np.float64).max / units).any():
+        with np.errstate(over="ignore"):
+            scale = np.sqrt(np.nansum(np.square(in_units), axis=0)) * units
+        if np.isinf(scale).any():
             raise ValueError(
                 "l2 norms of features must be within the range of floats: divide X by a constant."
             )
-        scale = norms * units
     elif kind in ("standard", "joined"):
         scale = np.nanstd(in_units, axis=0) * units
     else:
