@@ -16,10 +16,12 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from numba import config, njit
+import numba
+from numba import njit
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, NullCache
 from numba.core.serialize import dumps
 
+config: Any = numba.config
 _config_lock = Lock()
 
 
