@@ -7,13 +7,20 @@ export RANKSPACE_DATA ?= $(wildcard $(abspath ../shared/data))
 BENCHMARKS ?= evaluate gmml imports letor oracles search
 SOURCES := pyproject.toml $(shell find src -name '*.py' -o -name py.typed)
 
-.PHONY: demo test lint docs reproduce benchmarks matrix clean
+.PHONY: demo test check-long lint docs reproduce benchmarks matrix clean
 
 demo: $(VENV)/.installed
 	$(BIN)/rankspace demo
 
 test: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -n auto $(TESTS)
+
+# What takes minutes: many threads, memory leaks, the whole suite with the checks of Python's
+# development mode, and whether the installed packages agree.
+check-long: $(VENV)/.installed-dev
+	$(BIN)/python -m pip check
+	$(BIN)/python -m pytest -m long -rA $(TESTS)
+	$(BIN)/python -X dev -W error -m pytest -n auto $(TESTS)
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check src tests experiments benchmarks examples docs

@@ -1,5 +1,7 @@
 import gzip
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -314,6 +316,7 @@ def test_file_that_is_not_packed(tmp_path):
         ({"dtype": int}, "dtype must be float64 or float32: got int64"),
         ({"n_features": 0}, "n_features must be at least 1: got 0"),
         ({"n_jobs": 0}, "n_jobs must be at least 1: got 0"),
+        ({"max_memory": 0}, "max_memory must be at least 1 MiB: got 0"),
     ],
 )
 def test_bad_options(tmp_path, options, what):
@@ -324,3 +327,104 @@ def test_bad_options(tmp_path, options, what):
 def test_missing_file(tmp_path):
     with pytest.raises(FileNotFoundError):
         read_letor(tmp_path / "none.txt")
+
+
+# ---------------------------------------------------------------------- size
+
+
+def wide_line(n_before, n_after):
+    line = "0 qid:1 1:1\n"
+    return line * n_before + "1 qid:1 9999:1\n" + line * n_after
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_one_large_index_cannot_take_all_memory(tmp_path, n_jobs):
+    path = write(tmp_path, wide_line(20_000, 40_000), "bomb.txt.gz")
+    assert path.stat().st_size < 2000
+    what = (
+        f"{path} must not make X larger than 1024 MiB: its first 60001 rows with 9999 columns "
+        "do, and line 20001 has the largest feature index, 9999. Mend the line, or pass a larger "
+        "max_memory."
+    )
+    with pytest.raises(ValueError, match=re.escape(what)):
+        read_letor(path, n_jobs=n_jobs)
+
+
+def test_large_index_in_another_block(tmp_path, small_blocks):
+    path = write(tmp_path, wide_line(200, 200))
+    with pytest.raises(ValueError, match="line 201 has the largest feature index"):
+        read_letor(path, max_memory=1)
+    assert read_letor(path, max_memory=31).X.shape == (401, 9999)
+
+
+def test_too_many_rows_for_n_features(tmp_path):
+    path = write(tmp_path, "0 qid:1 1:1\n" * 300)
+    with pytest.raises(ValueError, match="300 rows with 1000 columns do, and n_feat"):
+        read_letor(path, n_features=1000, max_memory=1)
+    assert read_letor(path, n_features=1000, max_memory=3).X.shape == (300, 1000)
+    X = read_letor(path, n_features=400, max_memory=1, dtype=np.float32).X
+    assert X.shape == (300, 400)
+
+
+def test_text_that_unpacks_out_of_proportion(tmp_path, monkeypatch):
+    path = write(tmp_path, "\n" * 3_000_000 + "1 qid:1 1:1\n", "bomb.txt.gz")
+    with pytest.raises(ValueError, match="must not unpack to more than 1 MiB"):
+        read_letor(path, max_memory=1)
+    monkeypatch.setattr(_letor, "LARGE_BYTES", 1 << 20)
+    with pytest.raises(ValueError, match=r"of \d+ bytes must not unpack to more than"):
+        read_letor(path)
+    assert read_letor(path, max_memory=3).X.shape == (1, 1)
+
+
+def test_larger_files_may_be_larger(tmp_path, rng, monkeypatch):
+    monkeypatch.setattr(_letor, "LARGE_BYTES", 1)
+    path = write(tmp_path, random_text(rng, 500), "data.txt.gz")
+    assert read_letor(path).X.shape == (500, 12)
+
+
+def test_line_without_an_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(_letor, "BLOCK_BYTES", 1 << 10)
+    monkeypatch.setattr(_letor, "LINE_BYTES", 1 << 20)
+    path = write(tmp_path, "1 qid:1 1:1\n" + "7" * (3 << 20), "bomb.txt.gz")
+    with pytest.raises(ValueError, match="line 2 must not exceed 1 MiB"):
+        read_letor(path)
+
+
+def test_indices_that_descend_never_leave_the_array(tmp_path):
+    # Room is made for the last index of each line.
+    path = write(tmp_path, "1 qid:1 1:1\n1 qid:1 9000:1 2:1\n")
+    with pytest.raises(ValueError, match="line 2 must have ascending feature indices"):
+        read_letor(path)
+
+
+@pytest.mark.parametrize(
+    ("line", "width"),
+    [("1 qid:1", 0), ("1 qid:1 003:1 # 7:1", 3), ("7 qid:12 2:10 12:5", 12)],
+)
+def test_width_of_a_line(tmp_path, line, width):
+    assert read_letor(write(tmp_path, f"{line}\n")).X.shape == (1, width)
+
+
+PEAK = """
+import resource, sys
+from rankspace.datasets import read_letor
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+read_letor(sys.argv[2])
+before = peak()
+X = read_letor(sys.argv[1], n_jobs=1).X
+print((peak() - before) / X.nbytes)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts memory in units of Linux")
+def test_matrix_is_built_once(tmp_path):
+    # 160 MB of X.
+    wide = write(tmp_path, wide_line(1000, 1000), "wide.txt.gz")
+    narrow = write(tmp_path, "1 qid:1 1:1\n", "narrow.txt.gz")
+    result = subprocess.run(
+        [sys.executable, "-c", PEAK, str(wide), str(narrow)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert float(result.stdout) < 1.3

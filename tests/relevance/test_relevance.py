@@ -837,7 +837,8 @@ def test_missing_query_labels_are_refused():
         (
             ([[0]],),
             {"n_items": 2, "min_relevant_grade": 0},
-            "min_relevant_grade must be a grade above 0: got 0. Grade 0 means judged irrelevant.",
+            "min_relevant_grade must be a finite grade above 0: got 0. Grade 0 means judged "
+            "irrelevant.",
         ),
         (
             ([[0]],),

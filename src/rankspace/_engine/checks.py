@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from numbers import Integral
 from typing import Any
+
+import numpy as np
 
 SIMILARITIES = ("cosine", "dot", "euclidean")  # what vectors can be compared by
 
@@ -20,6 +22,28 @@ def check_count(value: Any, name: str) -> None:
     is_whole = isinstance(value, Integral) and not isinstance(value, bool)
     if not is_whole or value < 1:
         raise ValueError(f"{name} must be a whole number from 1: got {value!r}.")
+
+
+def check_finite(parameters: Mapping[str, Any]) -> None:
+    """Raise ValueError if a parameter is, or a list or array of numbers has, NaN or infinity.
+
+    Comparisons with NaN are false, so that checks of a range let it pass.
+    """
+    for name, value in parameters.items():
+        bad = [number for number in _floats(value) if not np.isfinite(number)]
+        if bad:
+            raise ValueError(f"{name} must be finite: got {bad[0]}.")
+
+
+def _floats(value: Any) -> Any:
+    """The floating-point numbers of a number, a list or an array; none of anything else."""
+    if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+        return value[~np.isfinite(value)]
+    if isinstance(value, np.ndarray | list | tuple):
+        value = np.asarray(value, dtype=object).ravel().tolist()
+    else:
+        value = [value]
+    return [number for number in value if isinstance(number, float | np.floating)]
 
 
 def check_components(n_components: int | None, n_features: int) -> None:

@@ -11,10 +11,12 @@ import stat
 import tempfile
 import zlib
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import IO, Any
+
+from .temporary import held, sweep, temporary_suffix
 
 PathLike = str | os.PathLike[str]
 
@@ -96,16 +98,25 @@ def replacing(path: PathLike) -> Iterator[IO[bytes]]:
             yield stream
         return
     path = Path(os.path.realpath(path))
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            yield stream
-        _copy_mode(path, temporary)
-        os.replace(temporary, path)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
+    sweep(path.parent)
+    with held(lambda: _create_beside(path)) as temporary:
+        try:
+            with open(temporary, "wb") as stream:
+                yield stream
+            _copy_mode(path, temporary)
+            os.replace(temporary, path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+
+
+def _create_beside(path: Path) -> Path:
+    """An empty temporary file, with the mode of a new file unless it will get that of another."""
+    # Names may have 255 bytes, and characters 4.
+    temporary = path.with_name(f".{path.name[:40]}{temporary_suffix()}")
+    mode = 0o600 if path.exists() else 0o666
+    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
+    return temporary
 
 
 def check_writable(path: PathLike) -> None:
@@ -138,13 +149,11 @@ def is_stream(path: PathLike) -> bool:
     return os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path))
 
 
-def _copy_mode(path: Path, temporary: str) -> None:
+def _copy_mode(path: Path, temporary: Path) -> None:
     """Give the temporary file the mode and owner of the file that it replaces."""
     try:
         old = path.stat()
     except FileNotFoundError:
-        # mkstemp lets only the owner read; a plain open() would follow the umask.
-        os.chmod(temporary, 0o666 & ~_umask())
         return
     if not os.access(path, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
@@ -161,16 +170,21 @@ def write_text(path: PathLike, content: str) -> Path:
     return Path(path)
 
 
-def _umask() -> int:
-    # The umask can only be read by setting it.
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+_until_exit = ExitStack()
 
 
 @cache
 def temporary_folder() -> Path:
     """A temporary folder for the whole process, removed when it exits."""
-    folder = Path(tempfile.mkdtemp(prefix="rankspace-"))
+    root = Path(tempfile.gettempdir())
+    sweep(root)
+    # It is held until the process ends, however it ends.
+    folder = _until_exit.enter_context(held(lambda: _create_folder(root)))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _create_folder(root: Path) -> Path:
+    folder = root / f".rankspace{temporary_suffix()}"
+    folder.mkdir(mode=0o700)
     return folder

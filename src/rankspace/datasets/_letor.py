@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import mmap
+import os
 import re
 import zlib
 from collections.abc import Iterator
@@ -20,9 +21,13 @@ from ._dataset import Dataset
 BLOCK_BYTES = 1 << 22
 # Without n_features a mistyped index must not allocate all memory.
 WIDTH_LIMIT = 10_000
-# Columns, and numbers left to Python, that a block has room for before its width is known.
-FIRST_WIDTH = 256
-FIRST_HARD = 1024
+FIRST_HARD = 1024  # numbers left to Python that a block has room for at first
+# Without max_memory, X and unpacked text are limited where they are out of proportion: real
+# collections have X of 2 times their text, more where zeros are left out, and pack to a tenth.
+LARGE_BYTES = 1 << 30
+X_PER_TEXT = 16
+TEXT_PER_PACKED = 100
+LINE_BYTES = 1 << 26  # a million numbers take half of it
 
 
 class Rows(NamedTuple):
@@ -35,9 +40,12 @@ class Rows(NamedTuple):
 
 
 class _Block(NamedTuple):
+    """Whole lines of a file, and how much room their features take."""
+
     text: bytes
     first_line: int
-    n_lines: int
+    n_rows: int
+    width: int
 
 
 def read_letor(
@@ -46,6 +54,7 @@ def read_letor(
     n_features: int | None = None,
     dtype: Any = np.float64,
     comments: bool = False,
+    max_memory: int | None = None,
     n_jobs: int | None = None,
 ) -> Dataset:
     """Read a learning-to-rank file: ``grade qid:7 1:0.5 2:0.25 # docid = d1``.
@@ -67,6 +76,10 @@ def read_letor(
         Store the text after ``#`` of each line in ``texts``. If every line names a different
         document (by ``docid = ...``, or else by its whole comment), the names also become
         ``relevance.item_ids``.
+    max_memory : int, optional
+        Largest size of ``X``, and of the text that a file unpacks to, in MiB; a file that needs
+        more is an error. By default 1024, and more for a file of many bytes: ``X`` may have 16
+        times the size of the text, and the text 100 times that of the file.
     n_jobs : int, optional
         Number of threads. By default one for each core the process may use.
 
@@ -89,7 +102,12 @@ def read_letor(
     (array([2., 0.]), array([7, 7]))
     """
     rows = read_rows(
-        path, n_features=n_features, dtype=dtype, comments=comments, n_jobs=n_jobs
+        path,
+        n_features=n_features,
+        dtype=dtype,
+        comments=comments,
+        max_memory=max_memory,
+        n_jobs=n_jobs,
     )
     return candidate_lists(
         Path(path).name, rows, description=f"Candidate lists of {path}."
@@ -118,6 +136,7 @@ def read_rows(
     n_features: int | None = None,
     dtype: Any = np.float64,
     comments: bool = False,
+    max_memory: int | None = None,
     n_jobs: int | None = None,
 ) -> Rows:
     """Read the arrays of a LETOR file."""
@@ -126,19 +145,91 @@ def read_rows(
         raise ValueError(f"dtype must be float64 or float32: got {dtype}.")
     if n_features is not None and n_features < 1:
         raise ValueError(f"n_features must be at least 1: got {n_features}.")
+    if max_memory is not None and max_memory < 1:
+        raise ValueError(f"max_memory must be at least 1 MiB: got {max_memory}.")
     if n_jobs is None:
         n_jobs = n_threads()
     if n_jobs < 1:
         raise ValueError(f"n_jobs must be at least 1: got {n_jobs}.")
     parser = _Parser(path, n_features, dtype, comments)
-    texts = _read_blocks(path)
+    size = _Size(path, n_features, dtype, max_memory)
+    texts = _read_blocks(path, size)
     blocks = list(ordered_map(parser, texts, n_jobs, max_in_flight=n_jobs + 2))
-    if not any(block.qid.size for block in blocks):
+    if not size.n_rows:
         raise ValueError(f"{path} must have at least one line: got an empty file.")
-    return _join(blocks, parser.width, dtype)
+    return _join(blocks, size.width, dtype)
 
 
-def _read_blocks(path: PathLike) -> Iterator[_Block]:
+class _Size:
+    """Rows and columns of a file as far as it is read; too many raise before they get memory."""
+
+    def __init__(
+        self,
+        path: PathLike,
+        n_features: int | None,
+        dtype: np.dtype,
+        max_memory: int | None,
+    ) -> None:
+        from .._engine.kernels import letor
+
+        self.kernels = letor
+        self.path = path
+        self.n_features = n_features
+        self.itemsize = dtype.itemsize
+        self.max_memory = max_memory
+        self.n_packed = os.stat(path).st_size
+        self.n_rows = self.n_text = 0
+        self.width = n_features or 0
+        self.widest_line = 0
+
+    def add(self, text: bytes, line: int) -> _Block:
+        """The block of some text, which starts at a line number."""
+        limit = self.n_features or WIDTH_LIMIT
+        array = np.frombuffer(text, dtype=np.uint8)
+        marks = array == self.kernels.NEWLINE
+        if b"#" in text:
+            marks |= array == self.kernels.HASH
+        ends = np.flatnonzero(marks)
+        n_rows, width, widest = self.kernels.survey_block(array, ends, limit)
+        self.n_text += len(text)
+        self.n_rows += n_rows
+        if width > self.width:
+            self.width = width
+            self.widest_line = line + widest - 1
+        self._check_text()
+        self._check_matrix()
+        return _Block(text, line, n_rows, self.n_features or width)
+
+    def _check_text(self) -> None:
+        limit = self._limit(TEXT_PER_PACKED * self.n_packed)
+        if self.n_text > limit and Path(self.path).suffix == ".gz":
+            raise ValueError(
+                f"{self.path} of {self.n_packed} bytes must not unpack to more than "
+                f"{limit >> 20} MiB: pass a larger max_memory if it is meant to."
+            )
+
+    def _check_matrix(self) -> None:
+        limit = self._limit(X_PER_TEXT * self.n_text)
+        if self.n_rows * self.width * self.itemsize <= limit:
+            return
+        cause = f"n_features={self.n_features}"
+        if self.n_features is None:
+            cause = (
+                f"line {self.widest_line} has the largest feature index, {self.width}"
+            )
+        raise ValueError(
+            f"{self.path} must not make X larger than {limit >> 20} MiB: its first {self.n_rows} "
+            f"rows with {self.width} columns do, and {cause}. Mend the line, or pass a larger "
+            "max_memory."
+        )
+
+    def _limit(self, proportional: int) -> int:
+        if self.max_memory is not None:
+            return self.max_memory << 20
+        return max(LARGE_BYTES, proportional)
+
+
+def _read_blocks(path: PathLike, size: _Size) -> Iterator[_Block]:
     """Cut a file into blocks of whole lines; a newline is added if the last line has none."""
     line = 1
     rest = b""
@@ -150,9 +241,8 @@ def _read_blocks(path: PathLike) -> Iterator[_Block]:
                 end = len(text)
             rest = text[end:]
             text = text[:end]
-            n_lines = text.count(b"\n")
-            yield _Block(text, line, n_lines)
-            line += n_lines
+            yield size.add(text, line)
+            line += text.count(b"\n")
 
 
 def _next_text(path: PathLike, stream: Any, line: int, rest: bytes) -> bytes:
@@ -168,6 +258,8 @@ def _next_text(path: PathLike, stream: Any, line: int, rest: bytes) -> bytes:
             parts.append(chunk)
             size += len(chunk)
             has_line = has_line or b"\n" in chunk
+            if size > LINE_BYTES and not has_line:
+                raise malformed(path, line, f"must not exceed {LINE_BYTES >> 20} MiB")
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         n_whole = sum(part.count(b"\n") for part in parts)
         raise cut_short(path, line - 1 + n_whole, error) from error
@@ -189,48 +281,37 @@ class _Parser:
         self.kernels = letor
         self.path = path
         self.limit = n_features or WIDTH_LIMIT
-        self.n_features = n_features
         self.dtype = dtype
         self.comments = comments
-        # Largest index of each parsed block; appending is safe between threads.
-        self.widths: list[int] = []
-
-    @property
-    def width(self) -> int:
-        """Number of columns, as far as it is known."""
-        return self.n_features or max(self.widths, default=0)
 
     def __call__(self, block: _Block) -> Rows:
-        width = self.width or FIRST_WIDTH
-        capacity = FIRST_HARD
         text = np.frombuffer(block.text, dtype=np.uint8)
+        X = _zeros(block.n_rows, block.width, self.dtype)
+        grades = np.zeros(block.n_rows)
+        qid = np.zeros(block.n_rows, dtype=np.int64)
+        spans = np.zeros((block.n_rows, 2), dtype=np.int64)
+        capacity = FIRST_HARD
         while True:
-            X = _zeros(block.n_lines, width, self.dtype)
-            grades = np.zeros(block.n_lines)
-            qid = np.zeros(block.n_lines, dtype=np.int64)
-            spans = np.zeros((block.n_lines, 2), dtype=np.int64)
             hard = np.empty((capacity, 4), dtype=np.int64)
-            status, n_rows, n_lines, at, seen, n_hard = self.kernels.read_block(
+            status, n_lines, at, n_hard = self.kernels.read_block(
                 text, True, self.limit, X, grades, qid, spans, hard
             )
             values = self._round(block, hard[:n_hard])
             if status != self.kernels.FINE:
                 raise self._fault(status, block, n_lines, at)
-            if seen <= width and n_hard <= capacity:
+            if n_hard <= capacity:
                 break
-            # The block has more columns or hard numbers than there was room for: parse it again.
-            width = max(seen, width)
-            capacity = max(n_hard, capacity)
+            # The block has more hard numbers than there was room for: parse it again.
+            capacity = n_hard
         for row, column, value in values:
             if column < 0:
                 grades[row] = value
             else:
                 X[row, column] = value
-        self.widths.append(seen)
         comments = None
         if self.comments:
-            comments = _comments(block.text, spans[:n_rows])
-        return Rows(X[:n_rows], grades[:n_rows], qid[:n_rows], comments)
+            comments = _comments(block.text, spans)
+        return Rows(X, grades, qid, comments)
 
     def _round(self, block: _Block, hard: np.ndarray) -> list[tuple[int, int, float]]:
         """Row, column and value of the numbers that the kernel left to Python."""
@@ -271,7 +352,13 @@ class _Parser:
 def _zeros(n_rows: int, n_columns: int, dtype: np.dtype) -> np.ndarray:
     # Mapped, not allocated: `_join` returns the memory to the system block by block while it
     # copies; an allocator would keep it, and the peak would be twice the result.
-    memory = mmap.mmap(-1, n_rows * n_columns * dtype.itemsize)
+    if not n_rows * n_columns:
+        return np.zeros((n_rows, n_columns), dtype=dtype)
+    private = {}
+    if hasattr(mmap, "MAP_PRIVATE"):
+        # Zeros that are read but never written then take no memory.
+        private = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS}
+    memory = mmap.mmap(-1, n_rows * n_columns * dtype.itemsize, **private)
     return np.frombuffer(memory, dtype=dtype).reshape(n_rows, n_columns)
 
 
@@ -297,6 +384,8 @@ def _document_ids(comments: list[str] | None) -> list[str] | None:
 
 def _join(blocks: list[Rows], width: int, dtype: np.dtype) -> Rows:
     """Stack blocks of different widths, freeing each once it is copied."""
+    if len(blocks) == 1:
+        return blocks[0]
     grades = np.concatenate([block.grades for block in blocks])
     qid = np.concatenate([block.qid for block in blocks])
     comments = None

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._engine.checks import check_finite
 from ..relevance.relevance import Relevance
 from ._dataset import Dataset
 
@@ -69,6 +70,7 @@ def make_matching(
     _check_count("n_users", n_users, 2 * MAX_SHOWN)
     _check_count("n_features", n_features, 1)
     _check_count("n_hidden", n_hidden, 1)
+    check_finite({"noise": noise, "hidden_map": hidden_map})
     rng = np.random.default_rng(random_state)
     X = rng.standard_normal((n_users, n_features))
     if hidden_map is None:

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._engine.checks import check_finite
 from .._engine.parallel.threads import single_threaded_blas
 from .._engine.vectors import as_rows
 from ..evaluation.measures import Report, evaluate
@@ -110,6 +111,7 @@ class BaseRanker(BaseEstimator):
         self, X: Any, y: Any, queries: Any, qid: Any = None, *, reset: bool = True
     ) -> tuple[np.ndarray, Relevance, np.ndarray | None]:
         """Validate the training data, and drop queries that have nothing to learn from."""
+        check_finite(self.get_params(deep=False))
         X = self._check_items(X, y, reset)
         relevance = self._as_relevance(X, y, qid)
         queries = self._check_queries(relevance, queries)

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils import check_array, check_random_state, check_scalar
 from sklearn.utils.validation import validate_data
 
+from .._engine.checks import check_finite
 from .._engine.vectors import power_of_two
 from ..metrics.embedding import LinearMetric
 from ..relevance.relevance import Relevance
@@ -108,6 +109,7 @@ class GMML(LinearRanker):
         return super().fit(X, y, queries=queries, qid=qid)
 
     def _fit_pairs(self, pairs: np.ndarray, y: Any) -> Self:
+        check_finite(self.get_params(deep=False))
         if pairs.shape[1] != 2:
             raise ValueError(
                 f"pairs must have shape (n_pairs, 2, n_features): got {pairs.shape}."
@@ -148,13 +150,7 @@ class GMML(LinearRanker):
         inverse = None if prior is None else np.linalg.inv(prior)
         S = regularised(scatter.similar, self.reg, inverse)
         D = regularised(scatter.dissimilar, self.reg, prior)
-        try:
-            components = mean_factor(S, D, float(self.t))
-        except np.linalg.LinAlgError:
-            raise ValueError(
-                f"the scatter of similar pairs is singular: no similar pair differs in some "
-                f"direction, such as a constant feature. Raise reg: got {self.reg}."
-            ) from None
+        components = mean_factor(S, D, float(self.t))
         parameters = {"method": "GMML", "t": float(self.t), "reg": float(self.reg)}
         # S and D of the data themselves are scale**2 times these.
         components = components / scale ** (1 - 2 * float(self.t))

@@ -40,15 +40,21 @@ class FeatureScaling(NamedTuple):
     def of(cls, X: np.ndarray, kind: str) -> FeatureScaling:
         """Learn the scaling from rows."""
         rows = _without_empty_columns(X)
-        mean: Any = np.nanmean(rows, axis=0, dtype=np.float64)
-        scale = _scale(rows, kind)
+        units = _units(rows)
+        in_units = rows / units
+        mean = np.nanmean(in_units, axis=0)
+        # By rounding, the mean of equal values may lie beyond them.
+        mean = (
+            mean.clip(np.nanmin(in_units, axis=0), np.nanmax(in_units, axis=0)) * units
+        )
+        scale = _scale(in_units, units, kind)
         if kind not in CURVED:
             no_curve = np.zeros((X.shape[1], 0))
             return cls(kind, mean, mean, scale, no_curve, no_curve)
         curves = [_rank_gauss_curve(column) for column in rows.T]
         knots = np.stack([curve[0] for curve in curves])
         values = np.stack([curve[1] for curve in curves])
-        median = np.nanmedian(rows, axis=0).astype(np.float64)
+        median = np.nanmedian(in_units, axis=0) * units
         return cls(kind, median, mean, scale, knots, values)
 
     def checked(self) -> FeatureScaling:
@@ -96,8 +102,11 @@ class FeatureScaling(NamedTuple):
 
     def _shift_and_scale(self, X: np.ndarray) -> np.ndarray:
         # In double precision, as centring cancels digits where the offset is large.
-        shifted = np.subtract(X, self.offset, dtype=np.float64)
-        shifted /= self.scale
+        # A power of two rounds nothing, and differences of the largest floats leave their range.
+        unit = 2.0 ** (np.frexp(self.scale)[1] - 1)
+        shifted = np.divide(X, unit, dtype=np.float64)
+        shifted -= self.offset / unit
+        shifted /= self.scale / unit
         if self.kind == "joined":
             np.clip(shifted, -CLIP, CLIP, out=shifted)
         return shifted.astype(X.dtype, copy=False)
@@ -130,22 +139,33 @@ def _check_curves(
             raise ValueError(f"{name} of a feature must not fall: got a row that does.")
 
 
-def _scale(rows: np.ndarray, kind: str) -> np.ndarray:
-    """The scale of each feature; a constant one keeps its unit.
+def _units(rows: np.ndarray) -> np.ndarray:
+    """A power of two for each feature, not above its largest value.
 
-    It is computed in powers of two, which round nothing, as squares of small or large values leave
-    the range of floats. For the same reason "none" and "rank-gauss" divide by one such power if
-    the largest value is very small or large.
+    Divisions by these round nothing, and sums and squares of the quotients stay in the range of
+    floats.
     """
     largest = np.nanmax(np.abs(rows), axis=0).astype(np.float64)
-    units = 2.0 ** (np.frexp(largest)[1] - 1)
-    in_units = rows / units
+    return 2.0 ** (np.frexp(largest)[1] - 1)
+
+
+def _scale(in_units: np.ndarray, units: np.ndarray, kind: str) -> np.ndarray:
+    """The scale of each feature; a constant one keeps its unit.
+
+    "none" and "rank-gauss" divide by one power of two if the largest value is very small or large.
+    """
     if kind == "l2":
-        scale = np.sqrt(np.nansum(np.square(in_units), axis=0)) * units
+        with np.errstate(over="ignore"):
+            scale = np.sqrt(np.nansum(np.square(in_units), axis=0)) * units
+        if np.isinf(scale).any():
+            raise ValueError(
+                "l2 norms of features must be within the range of floats: divide X by a constant."
+            )
     elif kind in ("standard", "joined"):
         scale = np.nanstd(in_units, axis=0) * units
     else:
-        unit = units[largest.argmax()]
+        used = np.nanmax(np.abs(in_units), axis=0) > 0
+        unit = units[used].max(initial=0.0) or 1.0
         scale = np.full(units.shape, 1.0 if 1 / FAR < unit < FAR else unit)
     return np.where(scale > 0, scale, 1.0)
 

@@ -11,6 +11,7 @@ from .._engine.checks import check_choice, check_count
 from .._engine.parallel.threads import single_threaded_blas, thread_map
 from .._engine.rows import check_n_features, float_rows
 from .._engine.vectors import check_no_overflow, check_squares
+from ..relevance.rows import number_by_appearance
 from .embedding import EmbeddingMetric
 from .feature_scaling import FeatureScaling
 from .local_index import BLOCK, LocalIndex
@@ -298,7 +299,7 @@ class LocalMetric(StoredMetric):
             return self._score_rows(X, self.weights[0])
         if qid is None:
             raise ValueError("the weights depend on the query: pass qid=....")
-        names, query_of_row = np.unique(np.asarray(qid), return_inverse=True)
+        query_of_row, names = number_by_appearance(qid)
         scores = np.empty(len(X), dtype=X.dtype)
         for q in range(names.size):
             rows = np.flatnonzero(query_of_row == q)

@@ -102,9 +102,10 @@ class Relevance:
             raise ValueError(
                 f"unjudged must be 'irrelevant' or 'ignore': got {self.unjudged!r}."
             )
-        if not self.min_relevant_grade > 0:
+        if not 0 < self.min_relevant_grade < np.inf:
             raise ValueError(
-                f"min_relevant_grade must be a grade above 0: got {self.min_relevant_grade!r}. "
+                f"min_relevant_grade must be a finite grade above 0: got "
+                f"{self.min_relevant_grade!r}. "
                 "Grade 0 means judged irrelevant."
             )
         if self.background not in BACKGROUNDS:
@@ -375,7 +376,7 @@ class Relevance:
         >>> from rankspace import Relevance
         >>> relevance = Relevance.from_groups([2, 0, 1, 0], qid=[7, 7, 9, 9])
         >>> relevance.query_ids, relevance.n_relevant
-        (array(['7', '9'], dtype='<U21'), array([1, 1]))
+        (array(['7', '9'], dtype=object), array([1, 1]))
         """
         rows, names = rows_from_groups(grades, qid)
         options = (unjudged, min_relevant_grade, weights, names, item_ids)

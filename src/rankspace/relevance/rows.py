@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -233,7 +234,7 @@ def _missing(labels: np.ndarray) -> np.ndarray:
 def rows_from_groups(grades: Any, qid: Any) -> tuple[Rows, np.ndarray]:
     """Judgments from candidate lists: one row per query id, and the distinct ids."""
     grades = np.asarray(grades, dtype=float)
-    qid = np.asarray(qid)
+    qid = _group_values(qid)
     if grades.ndim != 1 or grades.shape != qid.shape:
         raise ValueError(
             f"grades and qid must have one entry for each row of X: got shapes {grades.shape} and "
@@ -251,11 +252,20 @@ def rows_from_groups(grades: Any, qid: Any) -> tuple[Rows, np.ndarray]:
 
 def number_by_appearance(values: Any) -> tuple[np.ndarray, np.ndarray]:
     """Number distinct values by first appearance; return the numbers and the values as text."""
+    values = _group_values(values)
     names, first, codes = np.unique(values, return_index=True, return_inverse=True)
     appearance = np.argsort(first)
     number = np.empty(names.size, dtype=np.int64)
     number[appearance] = np.arange(names.size)
-    return number[codes], names[appearance].astype(str)
+    return number[codes], as_ids(names[appearance])
+
+
+def _group_values(values: Any) -> np.ndarray:
+    """Numbers or ids of groups as an array, in which text is not of fixed width."""
+    listed = isinstance(values, Sequence) and not isinstance(values, str | bytes)
+    if listed and any(isinstance(value, str) for value in values):
+        return as_ids(values)
+    return np.asarray(values)
 
 
 def rows_from_triples(
@@ -338,7 +348,7 @@ class Names:
             names = [str(name) for name in given]
             check_ids(names, len(names), f"{kind}_ids")
         self.index = {name: i for i, name in enumerate(names)}
-        self.array = np.array(names, dtype=str)
+        self.array = as_ids(names)
 
     @property
     def sides(self) -> tuple[Side, Side]:
@@ -374,17 +384,43 @@ def check_ids(ids: Any, size: int, name: str) -> np.ndarray | None:
     """Ids as an array of unique strings, or None."""
     if ids is None:
         return None
-    names = np.asarray(ids).astype(str)
+    names = as_ids(ids)
     if names.shape != (size,):
         raise ValueError(f"{name} must have {size} entries: got shape {names.shape}.")
-    distinct, counts = np.unique(names, return_counts=True)
-    if distinct.size != size:
-        repeated = distinct[counts > 1]
-        others = f", and {repeated.size - 1} others" if repeated.size > 1 else ""
+    if len(set(names.tolist())) != size:
+        repeated = sorted(id for id, n in Counter(names.tolist()).items() if n > 1)
+        others = f", and {len(repeated) - 1} others" if len(repeated) > 1 else ""
         raise ValueError(
-            f"{name} must not repeat a name: got {str(repeated[0])!r} again{others}."
+            f"{name} must not repeat a name: got {repeated[0]!r} again{others}."
         )
     return names
+
+
+def as_ids(ids: Any) -> np.ndarray:
+    """Ids as an array of str objects: in an array of fixed width, one long id widens all."""
+    if isinstance(ids, Sequence) and not isinstance(ids, str | bytes):
+        array = _objects(ids)
+    else:
+        array = np.asarray(ids)
+    if array.dtype != object:
+        array = array.astype(str)
+    names = array.ravel().tolist()
+    if set(map(type, names)) - {str}:
+        names = list(map(_text, names))
+    return _objects(names).reshape(array.shape)
+
+
+def _objects(values: Sequence[Any]) -> np.ndarray:
+    """A 1-d array of objects, whatever the objects are."""
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+def _text(name: Any) -> str:
+    if np.ndim(name):
+        raise ValueError(f"an id must be text or a number: got {name!r}.")
+    return name.decode() if isinstance(name, bytes) else str(name)
 
 
 def whole_numbers(values: Any, name: str) -> np.ndarray:

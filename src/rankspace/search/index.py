@@ -12,7 +12,7 @@ from .._engine.checks import SIMILARITIES, check_choice
 from .._engine.parallel.threads import n_threads
 from .._engine.similarity import by_inner_product, check_no_zeros, unit_rows
 from .._engine.vectors import map_rows, stored_names
-from ..relevance.rows import check_ids, take_or_none
+from ..relevance.rows import as_ids, check_ids, take_or_none
 from .blocks import QueryBlock, RankingBlocks
 from .exact import CentredRows, ExactSearch, as_vectors, centre_of, over_fetched
 from .ranking import Ranking
@@ -165,8 +165,7 @@ class Index:
         if (ids is None) != (self.ids is None):
             raise ValueError("ids must be given for all items or for none.")
         if self.ids is not None:
-            added = np.asarray(ids).astype(str)
-            joined = np.concatenate((self.ids, added))
+            joined = np.concatenate((self.ids, as_ids(ids)))
             self.ids = check_ids(joined, self.n_items + len(block), "ids")
         self._blocks.append(block)
         self._search = None

@@ -1,13 +1,14 @@
 """Piecewise-linear interpolation between knots, with a curve for each column."""
 
 import numpy as np
-from numba import njit
+
+from ..compiled import kernel
 
 ROWS = 64  # processed together, so that the knots of a column stay in the cache
 ZERO, ONE = np.float32(0), np.float32(1)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def follow_curves(X, knots, values, out):
     """Linear interpolation of each column of X (n, d) between its knots, flat outside them.
 

@@ -3,8 +3,8 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from ..compiled import kernel
 from .measures import measure
 from .ties import TieGroups, expected_measure
 
@@ -74,7 +74,7 @@ class TieScratch(NamedTuple):
     groups: TieGroups
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def new_scratch(n_items, longest_row):
     return Scratch(
         np.zeros(n_items, np.int32),
@@ -87,7 +87,7 @@ def new_scratch(n_items, longest_row):
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def new_tie_scratch(longest_list, longest_row):
     return TieScratch(
         np.empty(longest_list, np.int64),
@@ -102,7 +102,7 @@ def new_tie_scratch(longest_list, longest_row):
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_hits(items, item_numbers, q, judgments, scratch, places):
     """Positions and judgments of the listed items with a positive grade.
 
@@ -153,7 +153,7 @@ def find_hits(items, item_numbers, q, judgments, scratch, places):
     return n_hits, n_relevant, position - n_relevant, n_unknown, repeated
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def ideal_gains(best_gains, own_gain, ideal):
     """Gains of the ideal list, from descending ones; the query's own is left out once."""
     size = 0
@@ -168,7 +168,7 @@ def ideal_gains(best_gains, own_gain, ideal):
     return size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def select_hits(n_hits, judgment_gains, scratch):
     """Positions and gains of the hits that count for a measure."""
     size = 0
@@ -181,7 +181,7 @@ def select_hits(n_hits, judgment_gains, scratch):
     return size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def mark_ties(distances, ties):
     """For each position, where its group of ties starts and how many items that has."""
     start, last, n_placed = 0, np.inf, 0
@@ -196,7 +196,7 @@ def mark_ties(distances, ties):
         n_placed += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def group_ties(positions, gains, ties):
     """The groups of ties that hold something relevant."""
     starts, sizes, counts, group_gains = ties.groups
@@ -214,7 +214,7 @@ def group_ties(positions, gains, ties):
     return TieGroups(starts[:n], sizes[:n], counts[:n], group_gains[:n])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def compute_measures(q, n_hits, n_irrelevant, judgments, measures, scratch, ties, out):
     """Write all measures of one list; those with nothing relevant to find are left out."""
     row = judgments.rows[q]
@@ -243,7 +243,7 @@ def compute_measures(q, n_hits, n_irrelevant, judgments, measures, scratch, ties
             out[m] = expected_measure(code, groups, ideal, n_irrelevant, cut)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def evaluate_queries(
     queries, list_numbers, lists, distances, judgments, measures, values, states
 ):

@@ -1,10 +1,11 @@
 """Low-rank updates of tall matrices, in place."""
 
 import numpy as np
-from numba import njit
+
+from ..compiled import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_sparse_product(indptr, indices, data, change, out):
     """Add ``V' change`` to ``out`` (n_features, m) for V in compressed rows."""
     for row in range(indptr.size - 1):
@@ -13,7 +14,7 @@ def add_sparse_product(indptr, indices, data, change, out):
                 out[indices[at], f] += data[at] * change[row, f]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_rows(left, right, change, out):
     """Add row i of ``change`` to row ``left[i]`` of ``out`` and take it from row ``right[i]``."""
     for i in range(left.size):
@@ -22,7 +23,7 @@ def add_rows(left, right, change, out):
             out[right[i], f] -= change[i, f]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def subtract_rows(matrix, left, right, out):
     """Row ``left[i]`` minus row ``right[i]``, for each i."""
     for i in range(left.size):
@@ -31,7 +32,7 @@ def subtract_rows(matrix, left, right, out):
             out[i, j] = matrix[a, j] - matrix[b, j]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def difference_products(products, left, right):
     """Inner products of the differences ``left[i]`` minus ``right[i]``, from those of points."""
     out = np.empty((left.size, left.size))

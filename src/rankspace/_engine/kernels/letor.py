@@ -4,7 +4,8 @@ Text is a C-contiguous uint8 array that ends in a newline, so that no loop over 
 """
 
 import numpy as np
-from numba import njit
+
+from ..compiled import kernel
 
 # Status of a number or a block. The caller words the errors.
 FINE, HARD, BAD_NUMBER, NO_QID, BAD_QID, BAD_INDEX, UNORDERED, TOO_WIDE, GARBAGE = (
@@ -21,7 +22,7 @@ SPLITTER = 2.0**27 + 1.0
 MAX_DIGITS = 18
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def halves(x):
     """Split a float64 into two of 26 bits each, whose products are exact."""
     scaled = SPLITTER * x
@@ -29,7 +30,7 @@ def halves(x):
     return high, x - high
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def divide_wide(mantissa, power):
     """Divide an int64 of more than 53 bits by an exact power of ten.
 
@@ -51,7 +52,7 @@ def divide_wide(mantissa, power):
     return value, value == quotient + (correction + slack)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def decimal(mantissa, exponent):
     """Nearest float64 of mantissa * 10**exponent, and whether it is certain."""
     if mantissa == 0:
@@ -67,13 +68,13 @@ def decimal(mantissa, exponent):
     return 0.0, False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def is_digit(byte):
     """Whether a byte is an ASCII digit."""
     return ZERO <= byte <= NINE
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def read_sign(text, at):
     """Read an optional sign: whether it is a minus, and the next position."""
     negative = text[at] == MINUS
@@ -82,7 +83,7 @@ def read_sign(text, at):
     return negative, at
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def read_exponent(text, at):
     """Read the signed digits after an "e": the exponent, the next position, if there are any."""
     negative, at = read_sign(text, at)
@@ -97,7 +98,7 @@ def read_exponent(text, at):
     return exponent, at, at > start
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def read_digits(text, at, mantissa, n_significant):
     """Append digits to a mantissa: the mantissa, its significant digits, the next position.
 
@@ -111,7 +112,7 @@ def read_digits(text, at, mantissa, n_significant):
     return mantissa, n_significant, at
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def read_number(text, at):
     """Read a decimal number: its value, the next position, and FINE, HARD or BAD_NUMBER.
 
@@ -143,7 +144,7 @@ def read_number(text, at):
     return value, at, FINE
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def read_whole(text, at):
     """Read up to 18 digits: the number, or -1, and the next position."""
     start = at
@@ -156,7 +157,7 @@ def read_whole(text, at):
     return number, at
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def skip_blanks(text, at):
     """Position of the next byte that is not a space, tab or carriage return."""
     while text[at] == SPACE or text[at] == TAB or text[at] == RETURN:
@@ -164,7 +165,7 @@ def skip_blanks(text, at):
     return at
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def end_of_line(text, at):
     """Position of the next newline."""
     while text[at] != NEWLINE:
@@ -172,13 +173,13 @@ def end_of_line(text, at):
     return at
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def ends_word(byte):
     """Whether a byte may follow a number."""
     return byte in (SPACE, NEWLINE, TAB, RETURN, HASH)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def note_hard(hard, n_hard, row, column, start, end):
     """Store the position of a HARD number, if there is room."""
     if n_hard < hard.shape[0]:
@@ -188,7 +189,7 @@ def note_hard(hard, n_hard, row, column, start, end):
         hard[n_hard, 3] = end
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def read_qid(text, at):
     """Read "qid:7": the number, the next position, and FINE, NO_QID or BAD_QID."""
     # The bytes of "qid:". A line that ends too soon differs before its newline is passed.
@@ -201,41 +202,41 @@ def read_qid(text, at):
     return number, after, FINE
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def read_features(text, at, row, limit, X, hard, n_hard):
     """Read "index:value" pairs up to a comment or the end of the line into row `row` of X.
 
-    Returns the status, the position (of the error, if there is one), the largest index, and
-    n_hard. Values of indices beyond the width of X are not stored.
+    Returns the status, the position (of the error, if there is one), and n_hard.
     """
     index = 0
     while True:
         at = skip_blanks(text, at)
         if text[at] == NEWLINE or text[at] == HASH:
-            return FINE, at, index, n_hard
+            return FINE, at, n_hard
         last = index
         index, after = read_whole(text, at)
         if index < 0 or text[after] != COLON:
-            return GARBAGE, at, last, n_hard
+            return GARBAGE, at, n_hard
         if index <= last:
             status = UNORDERED
             if index == 0:
                 status = BAD_INDEX
-            return status, at, last, n_hard
+            return status, at, n_hard
         if index > limit:
-            return TOO_WIDE, at, last, n_hard
+            return TOO_WIDE, at, n_hard
         value, end, status = read_number(text, after + 1)
         if status == BAD_NUMBER or not ends_word(text[end]):
-            return BAD_NUMBER, at, last, n_hard
+            return BAD_NUMBER, at, n_hard
         if status == HARD:
             note_hard(hard, n_hard, row, index - 1, after + 1, end)
             n_hard += 1
         elif index <= X.shape[1]:
+            # Beyond are only lines that do not ascend, which end in an error.
             X[row, index - 1] = value
         at = end
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def read_head(text, at, row, with_qid, grades, qid, hard, n_hard):
     """Read grade and query of a line: the status, the position (of the error, if any), n_hard."""
     value, after, status = read_number(text, at)
@@ -251,7 +252,58 @@ def read_head(text, at, row, with_qid, grades, qid, hard, n_hard):
     return status, at, n_hard
 
 
-@njit(cache=True, nogil=True)
+@kernel
+def last_index(text, start, end, limit):
+    """The number before the last colon of text[start:end], at most `limit`; 0 for none.
+
+    Indices ascend, so that it is the largest of a line; `read_block` checks this.
+    """
+    at = end - 1
+    while at >= start and text[at] != COLON:
+        at -= 1
+    index, power = 0, 1
+    at -= 1
+    while at >= start and ZERO <= text[at] <= NINE:
+        if text[at] > ZERO and power > limit:
+            return limit
+        index += power * (text[at] - ZERO)
+        power = min(10 * power, limit + 1)
+        at -= 1
+    return min(index, limit)
+
+
+@kernel
+def survey_block(text, ends, limit):
+    """Count the rows of a block, and find its largest index, before room is made for them.
+
+    Parameters
+    ----------
+    text : uint8 array that ends in a newline
+    ends : int64 array, positions of all newlines and "#"
+    limit : int, the largest index allowed
+
+    Returns
+    -------
+    n_rows, width, widest
+        `width` is the largest index, at most `limit`; `widest` is the number of its line.
+    """
+    n_rows = width = widest = start = 0
+    n_lines = 1
+    in_comment = False
+    for end in ends:
+        if not in_comment:
+            n_rows += skip_blanks(text, start) < end
+            index = last_index(text, start, end, limit)
+            if index > width:
+                width, widest = index, n_lines
+        in_comment = text[end] == HASH
+        if not in_comment:
+            n_lines += 1
+            start = end + 1
+    return n_rows, width, widest
+
+
+@kernel
 def read_block(text, with_qid, limit, X, grades, qid, comments, hard):
     """Parse a block of whole lines.
 
@@ -260,18 +312,18 @@ def read_block(text, with_qid, limit, X, grades, qid, comments, hard):
     text : uint8 array that ends in a newline
     with_qid : bool, whether each line names its query
     limit : int, the largest index allowed
-    X : float array of zeros, at least as many rows as lines
+    X : float array of zeros, with as many rows and columns as `survey_block` says, or more
     grades, qid : float64 and int64 arrays, as many entries as X has rows
     comments : int64 array of shape (n_rows, 2), gets start and end of the text after "#"
     hard : int64 array of shape (capacity, 4), gets row, column (-1: the grade), start and end
 
     Returns
     -------
-    status, n_rows, n_lines, at, width, n_hard
+    status, n_lines, at, n_hard
         `at` is the position of the error in line number `n_lines`. Parse again with more room if
-        `width` is beyond X or `n_hard` beyond `hard`.
+        `n_hard` is beyond `hard`.
     """
-    at = row = n_lines = width = n_hard = 0
+    at = row = n_lines = n_hard = 0
     while at < text.size:
         n_lines += 1
         at = skip_blanks(text, at)
@@ -280,15 +332,14 @@ def read_block(text, with_qid, limit, X, grades, qid, comments, hard):
                 text, at, row, with_qid, grades, qid, hard, n_hard
             )
             if status == FINE:
-                status, at, index, n_hard = read_features(
+                status, at, n_hard = read_features(
                     text, at, row, limit, X, hard, n_hard
                 )
-                width = max(width, index)
             if status != FINE:
-                return status, row, n_lines, at, width, n_hard
+                return status, n_lines, at, n_hard
             comments[row, 0] = at + (text[at] == HASH)
             at = end_of_line(text, at)
             comments[row, 1] = at
             row += 1
         at = end_of_line(text, at) + 1
-    return FINE, row, n_lines, at, width, n_hard
+    return FINE, n_lines, at, n_hard

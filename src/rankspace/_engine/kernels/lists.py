@@ -3,8 +3,8 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from ..compiled import kernel
 from .warp import uniform
 
 CHUNK = 16  # factors multiplied before a logarithm is taken
@@ -32,7 +32,7 @@ class WarpSettings(NamedTuple):
     seed: int
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pair_losses(scores, gains, indptr, weights, losses, gradient):
     """Logistic loss of the pairs of each list, and its gradient.
 
@@ -56,7 +56,7 @@ def pair_losses(scores, gains, indptr, weights, losses, gradient):
         gradient[rows] *= weights[q]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def level_losses(exponentials, gains, gradient):
     """Logistic loss of the pairs of one list from exponentials of its scores, and its gradient.
 
@@ -84,7 +84,7 @@ def level_losses(exponentials, gains, gradient):
     return total
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "arcp"})
+@kernel(fastmath={"reassoc", "contract", "arcp"})
 def one_against(scale, exponentials, gap, gradient):
     """Loss and slope of one document against others of one gain, lower by ``gap``."""
     loss = 0.0
@@ -101,7 +101,7 @@ def one_against(scale, exponentials, gap, gradient):
     return gap * loss, total_slope
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def exact_losses(scores, gains, gradient):
     """Logistic loss of the pairs of one list for any scores, pair by pair, and its gradient."""
     total = 0.0
@@ -118,7 +118,7 @@ def exact_losses(scores, gains, gradient):
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def weighted_sum(H, row, weights):
     """Inner product of a row with the weights, in one order whatever the machine."""
     total = 0.0
@@ -127,7 +127,7 @@ def weighted_sum(H, row, weights):
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def warp_step(H, lists, q, weights, settings, learning_rate, step):
     """One WARP step of list q: a top document, and low ones drawn until one violates the margin.
 
@@ -151,7 +151,7 @@ def warp_step(H, lists, q, weights, settings, learning_rate, step):
     return 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def warp_descent(H, lists, order, weights, settings, mean):
     """WARP steps through the lists in the given order; ``mean`` averages the last half of them.
 

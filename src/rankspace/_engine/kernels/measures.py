@@ -10,10 +10,11 @@ Each takes ``(positions, gains, ideal, n_irrelevant, k)``:
 """
 
 import numpy as np
-from numba import njit
+
+from ..compiled import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def auc(positions, gains, ideal, n_irrelevant, k):
     """AUC: share of (relevant, irrelevant) pairs in the right order; NaN if there are none."""
     if n_irrelevant == 0:
@@ -24,13 +25,13 @@ def auc(positions, gains, ideal, n_irrelevant, k):
     return 1.0 - misordered / (ideal.size * n_irrelevant)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def ranking_error(positions, gains, ideal, n_irrelevant, k):
     """Share of misordered pairs, divided by the share of a random order, one half."""
     return 2.0 * (1.0 - auc(positions, gains, ideal, n_irrelevant, k))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def hits(positions, k):
     """Number of relevant items within the first k."""
     count = 0
@@ -39,25 +40,25 @@ def hits(positions, k):
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def precision(positions, gains, ideal, n_irrelevant, k):
     """Precision at k: relevant items among the first k, over k."""
     return hits(positions, k) / k
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def recall(positions, gains, ideal, n_irrelevant, k):
     """Recall at k: relevant items among the first k, over all relevant ones."""
     return hits(positions, k) / ideal.size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def knn(positions, gains, ideal, n_irrelevant, k):
     """k-NN accuracy: 1 if more than half of the first k are relevant."""
     return 1.0 if 2 * hits(positions, k) > k else 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def average_precision(positions, gains, ideal, n_irrelevant, k):
     """Average precision: mean over all relevant items of the precision at their position."""
     total = 0.0
@@ -66,31 +67,31 @@ def average_precision(positions, gains, ideal, n_irrelevant, k):
     return total / ideal.size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def reciprocal_rank(positions, gains, ideal, n_irrelevant, k):
     """Reciprocal rank of the first relevant item, 0 if none is listed."""
     return 1.0 / positions[0] if positions.size else 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def first_rank(positions, gains, ideal, n_irrelevant, k):
     """Rank of the first relevant item, NaN if none is listed."""
     return float(positions[0]) if positions.size else np.nan
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def standard_discount(position):
     """The usual discount of NDCG: 1 / log2(1 + position)."""
     return 1.0 / np.log2(position + 1.0)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def mlr_discount(position):
     """The NDCG discount of the MLR paper: 1, 1, then 1 / log2(position)."""
     return 1.0 if position < 2 else 1.0 / np.log2(position)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def discount(position, standard):
     """Discount of a position, the usual one or the MLR paper's."""
     if standard:
@@ -98,7 +99,7 @@ def discount(position, standard):
     return mlr_discount(position)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def dcg(positions, gains, k, standard):
     """Discounted cumulative gain (DCG) of the first k."""
     total = 0.0
@@ -107,14 +108,14 @@ def dcg(positions, gains, k, standard):
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def ndcg(positions, gains, ideal, n_irrelevant, k):
     """Normalised DCG: DCG of the first k over that of the ideal list."""
     best = np.arange(1, ideal.size + 1)
     return dcg(positions, gains, k, True) / dcg(best, ideal, k, True)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def ndcg_mlr(positions, gains, ideal, n_irrelevant, k):
     """Binary NDCG with the discount of the MLR paper."""
     best = np.arange(1, ideal.size + 1)
@@ -155,7 +156,7 @@ def code_of(kernel: str) -> int:
     return [function.py_func.__name__ for function in KERNELS].index(kernel)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def measure(code, positions, gains, ideal, n_irrelevant, k):
     """Value of the measure with this code."""
     if code == AUC:

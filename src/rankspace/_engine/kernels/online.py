@@ -1,10 +1,11 @@
 """Online metric learning, one pair or triplet at a time: OASIS and ITML."""
 
 import numpy as np
-from numba import njit
+
+from ..compiled import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def oasis(Q, X, queries, pos, neg, C, M):
     """Passive-aggressive updates of the similarity q'Mx, in place; returns the violations.
 
@@ -33,7 +34,7 @@ def oasis(Q, X, queries, pos, neg, C, M):
     return n_violators
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def project_in_turn(inner, signs, gamma, duals, bounds):
     """Cyclic LogDet projections, in place; returns the sum of the changes of the duals.
 

@@ -21,10 +21,11 @@ score.
 """
 
 import numpy as np
-from numba import njit
+
+from ..compiled import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def negs_at_least(pos, neg):
     """For each relevant item, how many irrelevant ones score at least as much."""
     counts = np.empty(pos.size, dtype=np.int64)
@@ -36,7 +37,7 @@ def negs_at_least(pos, neg):
     return counts
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def auc_oracle(pos, neg, k, discounts):
     """AUC oracle: a misordered pair adds 1/(PN) to the loss, so it pays up to a gap of 1/2."""
     negs_above = np.empty(pos.size, dtype=np.int64)
@@ -48,7 +49,7 @@ def auc_oracle(pos, neg, k, discounts):
     return negs_above
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def running_sums(values):
     """Sums of the first 0, 1, 2, ... values."""
     sums = np.empty(values.size + 1)
@@ -58,7 +59,7 @@ def running_sums(values):
     return sums
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def cost_of(first, last, g, pos_sums, neg_sums, free_sums):
     """What it costs that relevant items first..last-1 stand below g irrelevant ones each.
 
@@ -71,7 +72,7 @@ def cost_of(first, last, g, pos_sums, neg_sums, free_sums):
     return 2.0 * (forced - (free_sums[last] - free_sums[first]))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def free_costs(pos, counts, neg_sums):
     """Running sums of ``counts[i] pos[i] - (sum of the counts[i] best negatives)``."""
     sums = np.empty(pos.size + 1)
@@ -81,7 +82,7 @@ def free_costs(pos, counts, neg_sums):
     return sums
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def place_by_hits(pos, neg, k, majority):
     """Best ranking for a loss that depends on the number of relevant items in the first k.
 
@@ -112,7 +113,7 @@ def place_by_hits(pos, neg, k, majority):
     return counts
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def precision_oracle(pos, neg, k, discounts):
     """Precision at k oracle: the loss is the fraction of the first k that is lost."""
     if k >= pos.size + neg.size:
@@ -120,7 +121,7 @@ def precision_oracle(pos, neg, k, discounts):
     return place_by_hits(pos, neg, k, False)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def knn_oracle(pos, neg, k, discounts):
     """k-nearest-neighbour oracle: the loss is 1 if the majority of the first k is lost."""
     if k >= pos.size + neg.size:
@@ -128,7 +129,7 @@ def knn_oracle(pos, neg, k, discounts):
     return place_by_hits(pos, neg, k, True)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def reciprocal_rank_oracle(pos, neg, k, discounts):
     """Reciprocal rank oracle: tries every number g of irrelevant items above the first relevant.
 
@@ -154,7 +155,7 @@ def reciprocal_rank_oracle(pos, neg, k, discounts):
     return counts
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill_slots(pos, neg, discounts, first_neg, first_slot, slots):
     """Best slot of each irrelevant item, where best slots do not decrease down the list.
 
@@ -192,7 +193,7 @@ def fill_slots(pos, neg, discounts, first_neg, first_slot, slots):
         depth += 2
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_slots(slots, n_pos):
     """Turn slots of irrelevant items into counts above the relevant ones."""
     negs_above = np.zeros(n_pos + 1, dtype=np.int64)
@@ -203,7 +204,7 @@ def count_slots(slots, n_pos):
     return negs_above[:n_pos]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def average_precision_oracle(pos, neg, k, discounts):
     """Average precision oracle, in near-linear time by divide and conquer."""
     slots = np.empty(neg.size, dtype=np.int64)
@@ -211,7 +212,7 @@ def average_precision_oracle(pos, neg, k, discounts):
     return count_slots(slots, pos.size)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def value_of(negs_above, pos, neg, k, discounts, best):
     """Objective of a ranking under an NDCG, up to what all rankings share."""
     scale = 2.0 / (pos.size * neg.size)
@@ -227,7 +228,7 @@ def value_of(negs_above, pos, neg, k, discounts, best):
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def ndcg_whole(pos, neg, discounts, best):
     """NDCG over the whole list, for a discount that is convex from the second position on.
 
@@ -249,7 +250,7 @@ def ndcg_whole(pos, neg, discounts, best):
     return below
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill_table(pos, neg_sums, k, discounts, best, table):
     """Best value of the first i + 1 relevant items with at most g irrelevant above the last."""
     n_neg = neg_sums.size - 1
@@ -264,7 +265,7 @@ def fill_table(pos, neg_sums, k, discounts, best, table):
             table[i, g] = running
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def ndcg_top(pos, neg, k, discounts, best):
     """NDCG of the first k: a table over them, and below them items where they stand best."""
     n_pos, n_neg = pos.size, neg.size
@@ -296,7 +297,7 @@ def ndcg_top(pos, neg, k, discounts, best):
     return counts
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def ndcg_oracle(pos, neg, k, discounts):
     """NDCG oracle for the standard discount and the MLR paper's, with or without a cut-off."""
     best = 0.0

@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from numba import njit
+from ..compiled import kernel
 
 RELEVANT, IRRELEVANT = 2, 1
 
@@ -21,7 +21,7 @@ class JudgedItems(NamedTuple):
     states: Any
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def take_relevant(logits, judged, unlisted_count, nothing, near):
     """Move logits of relevant items into lists, and leave ``nothing`` in their place.
 
@@ -55,7 +55,7 @@ def take_relevant(logits, judged, unlisted_count, nothing, near):
             row[query_item] = nothing
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def put_relevant(weights, judged, near):
     """Put a list of weights for each query in the places of its relevant items."""
     items = judged.items

@@ -1,10 +1,11 @@
 """Quadratic programs over the simplex: pairwise descent (SMO), and an interior-point method."""
 
 import numpy as np
-from numba import njit
+
+from ..compiled import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def exchange(H, gradient, a, tolerance, max_steps):
     """Pairwise coordinate descent (SMO): move weight between the best pair, in place.
 
@@ -44,7 +45,7 @@ def exchange(H, gradient, a, tolerance, max_steps):
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def longest_step(values, changes):
     """The longest step up to 1 that leaves all values above 0."""
     step = 1.0
@@ -54,7 +55,7 @@ def longest_step(values, changes):
     return step
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def interior_point(H, b, C, tolerance, max_steps):
     """Minimise ``1/2 a'Ha + b'a`` over ``a >= 0, sum(a) = C`` by a predictor-corrector method.
 

@@ -8,8 +8,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from ..compiled import kernel
 from .measures import (
     AUC,
     AVERAGE_PRECISION,
@@ -34,7 +34,7 @@ class TieGroups(NamedTuple):
     gains: np.ndarray  # sum of their gains
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def auc(groups, ideal, n_irrelevant, k):
     """Expected AUC: tied pairs count one half."""
     if n_irrelevant == 0:
@@ -49,7 +49,7 @@ def auc(groups, ideal, n_irrelevant, k):
     return 1.0 - misordered / (ideal.size * n_irrelevant)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def hits(groups, k):
     """Expected number of relevant items within the first k."""
     starts, sizes, counts, _ = groups
@@ -62,13 +62,13 @@ def hits(groups, k):
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def log_choose(n, k):
     """Logarithm of the binomial coefficient."""
     return math.lgamma(n + 1.0) - math.lgamma(k + 1.0) - math.lgamma(n - k + 1.0)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def knn(groups, ideal, n_irrelevant, k):
     """Expected k-NN accuracy: probability that more than half of the first k are relevant.
 
@@ -95,7 +95,7 @@ def knn(groups, ideal, n_irrelevant, k):
     return 1.0 if 2 * certain > k else 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def average_precision(groups, ideal, n_irrelevant, k):
     """Expected average precision: all positions of a group are relevant with equal probability."""
     starts, sizes, counts, _ = groups
@@ -114,7 +114,7 @@ def average_precision(groups, ideal, n_irrelevant, k):
     return total / ideal.size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def reciprocal_rank(groups, ideal, n_irrelevant, k):
     """Expected reciprocal rank: the first relevant item is in the first group."""
     if groups.starts.size == 0:
@@ -129,7 +129,7 @@ def reciprocal_rank(groups, ideal, n_irrelevant, k):
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def first_rank(groups, ideal, n_irrelevant, k):
     """Expected rank of the first relevant item, NaN if none is listed."""
     if groups.starts.size == 0:
@@ -137,7 +137,7 @@ def first_rank(groups, ideal, n_irrelevant, k):
     return groups.starts[0] + (groups.sizes[0] + 1) / (groups.counts[0] + 1)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def ndcg(groups, ideal, n_irrelevant, k, standard):
     """Expected NDCG: each position of a group has the mean gain of the group."""
     total = 0.0
@@ -152,7 +152,7 @@ def ndcg(groups, ideal, n_irrelevant, k, standard):
     return total / dcg(np.arange(1, ideal.size + 1), ideal, k, standard)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def expected_measure(code, groups, ideal, n_irrelevant, k):
     """Expected value of the measure with this code in `measures`."""
     if code == AUC:

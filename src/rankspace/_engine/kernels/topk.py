@@ -1,12 +1,13 @@
 """Top-k search by heaps over blocks of approximate distances, and exact distances of a few."""
 
 import numpy as np
-from numba import njit
+
+from ..compiled import kernel
 
 CHUNK = 64  # entries compared with the threshold at once, in vector registers
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sift(keys, items, key, item):
     """Replace the largest key of a max-heap by a smaller one."""
     at, size = 0, keys.size
@@ -23,7 +24,7 @@ def sift(keys, items, key, item):
     keys[at], items[at] = key, item
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def push_block(products, norms, first, query_items, keys, items):
     """Top-k update: keep the smallest ``norms[j] + products[q, j]`` of each query in its heap.
 
@@ -48,7 +49,7 @@ def push_block(products, norms, first, query_items, keys, items):
                     threshold = heap[0]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def exact_distance(a, b, inner):
     """Squared Euclidean distance, or minus the inner product, summed in double precision."""
     total = 0.0
@@ -62,7 +63,7 @@ def exact_distance(a, b, inner):
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def exact_distances(queries, corpus, items, inner, distances):
     """Exact distances of candidates (n_queries, n_candidates); infinite for the item -1."""
     for q in range(items.shape[0]):
@@ -73,14 +74,14 @@ def exact_distances(queries, corpus, items, inner, distances):
                 distances[q, c] = exact_distance(queries[q], corpus[items[q, c]], inner)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def exact_pairs(queries, corpus, owner, items, inner, distances):
     """Exact distance of each pair of a query, ``owner``, and an item."""
     for e in range(items.size):
         distances[e] = exact_distance(queries[owner[e]], corpus[items[e]], inner)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def settle_ties(queries, corpus, order, keys, tolerance, inner, touched):
     """Settle ties: give runs of nearly equal keys their exact distances, and mark their rows.
 

@@ -7,8 +7,8 @@ Misordering moves relevant item i by ``2 negs_above[i] / (PN)`` and irrelevant i
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from ..compiled import kernel
 from .measures import measure
 from .oracles import (
     auc_oracle,
@@ -45,7 +45,7 @@ class JudgedRows(NamedTuple):
     min_relevant_grade: float
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def run_oracle(code, pos, neg, k, discounts):
     """The separation oracle of `measures.KERNELS[code]`."""
     if code == 0:
@@ -61,7 +61,7 @@ def run_oracle(code, pos, neg, k, discounts):
     return ndcg_oracle(pos, neg, k, discounts)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def loss_of(code, negs_above, n_neg, k):
     """Loss of a ranking: the measure of the best ranking minus the measure of this one."""
     ones = np.ones(negs_above.size)
@@ -70,7 +70,7 @@ def loss_of(code, negs_above, n_neg, k):
     return best - measure(code, positions + negs_above, ones, ones, n_neg, k)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def scores_of(distances, kinds, kind, n):
     """Scores, minus the distances, of the n items of a kind."""
     scores = np.empty(n)
@@ -82,7 +82,7 @@ def scores_of(distances, kinds, kind, n):
     return scores
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def violate(distances, kinds, oracle, scale, weights):
     """Weights of one query's items, nearest first, and its loss, both times ``scale``.
 
@@ -110,7 +110,7 @@ def violate(distances, kinds, oracle, scale, weights):
     return scale * loss_of(oracle.code, negs_above, n_neg, oracle.k)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def mark_judged(q, judged, kind_of):
     """Write what the judged items of a query are; all others keep their kind."""
     row = judged.rows[q]
@@ -125,7 +125,7 @@ def mark_judged(q, judged, kind_of):
         kind_of[judged.query_items[q]] = IGNORED
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def unmark_judged(q, judged, kind_of):
     """Let the judged items of a query, and the query itself, be irrelevant again."""
     row = judged.rows[q]
@@ -135,7 +135,7 @@ def unmark_judged(q, judged, kind_of):
         kind_of[judged.query_items[q]] = IRRELEVANT
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def violate_all(queries, order, distances, judged, oracle, scales, weights):
     """Weights of all items for a block of queries; items without a judgment are irrelevant.
 
@@ -157,7 +157,7 @@ def violate_all(queries, order, distances, judged, oracle, scales, weights):
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def violate_lists(queries, indptr, distances, kinds, oracle, scales, weights):
     """Weights of the judged items of a block of queries, each list nearest first."""
     total = 0.0

@@ -7,7 +7,8 @@ does not depend on the thread that draws it, or on how many candidates are drawn
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from ..compiled import kernel
 
 # Numbers of the draws of a triplet: the relevant item, a column, then the irrelevant items.
 POSITIVE = 0
@@ -49,7 +50,7 @@ class Triplets(NamedTuple):
     draws: np.ndarray  # number of irrelevant items drawn
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def scramble(z):
     """A bijection of 64-bit integers that spreads every bit over all (Stafford's mix 13)."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -57,7 +58,7 @@ def scramble(z):
     return z ^ (z >> np.uint64(31))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def uniform(seed, triplet, draw):
     """The random number in [0, 1) of a draw."""
     odd = np.uint64(0x9E3779B97F4A7C15)
@@ -66,7 +67,7 @@ def uniform(seed, triplet, draw):
     return np.float64(z >> np.uint64(11)) * 2.0**-53
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def item_outside(excluded, first, last, k):
     """The k-th item, from 0, that is not among the ascending excluded[first:last]."""
     low, high = first, last
@@ -79,7 +80,7 @@ def item_outside(excluded, first, last, k):
     return k + low - first
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def nth_negative(k, q, negatives):
     """The k-th irrelevant item of a query, from 0, its own item not left out."""
     first = negatives.indptr[negatives.rows[q]]
@@ -89,7 +90,7 @@ def nth_negative(k, q, negatives):
     return item_outside(negatives.items, first, last, k)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def draw_negative(u, q, negatives):
     """An irrelevant item of a query, all with equal probability."""
     count = negatives.counts[q]
@@ -100,7 +101,7 @@ def draw_negative(u, q, negatives):
     return item
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def draw_positive(u, q, positives):
     """A relevant item of a query, with probability in proportion to its gain."""
     sums = positives.sums
@@ -123,7 +124,7 @@ def draw_positive(u, q, positives):
     return positives.items[place]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def draw_positives(seed, first, queries, positives, out):
     """Draw the relevant item of each triplet."""
     for t in range(queries.size):
@@ -131,7 +132,7 @@ def draw_positives(seed, first, queries, positives, out):
         out[t] = draw_positive(u, queries[t], positives)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def draw_columns(seed, first, n_columns, out):
     """Draw a column of the factor for each triplet, all with equal probability."""
     for t in range(out.size):
@@ -139,7 +140,7 @@ def draw_columns(seed, first, n_columns, out):
         out[t] = np.int64(u * n_columns)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def draw_candidates(seed, first, start, triplets, queries, negatives, out):
     """Draws ``start``, ``start + 1``, ... of some triplets; -1 beyond the maximum."""
     for row in range(triplets.size):
@@ -152,7 +153,7 @@ def draw_candidates(seed, first, start, triplets, queries, negatives, out):
                 out[row, j] = draw_negative(u, q, negatives)
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@kernel(fastmath={"reassoc", "contract"})
 def squared_distance(a, B, row, limit):
     """Squared distance of a vector from a row of B; may end early once it is above the limit."""
     total = 0.0
@@ -171,7 +172,7 @@ def squared_distance(a, B, row, limit):
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def draw_violators(seed, first, batch, Q, X, negatives, limits):
     """Draw irrelevant items until one is less than 1 farther away than the relevant one.
 
@@ -195,7 +196,7 @@ def draw_violators(seed, first, batch, Q, X, negatives, limits):
                 break
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def list_violators(q, products, squares, limit, negatives, out):
     """List the irrelevant items nearer than the limit, ascending; returns their number.
 
@@ -221,7 +222,7 @@ def list_violators(q, products, squares, limit, negatives, out):
     return n_violators
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def draws_until(u, share):
     """Number of draws with replacement until one hits what makes up this share of all."""
     if share >= 1.0:
@@ -229,7 +230,7 @@ def draws_until(u, share):
     return 1.0 + np.floor(np.log1p(-u) / np.log1p(-share))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def search_violators(
     seed, first, triplets, batch, products, squares, limits, negatives
 ):
@@ -258,7 +259,7 @@ def search_violators(
             batch.draws[t] = drawn + np.int64(more)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def scan_candidates(start, triplets, batch, Q, limits, candidates, embedded):
     """Find the first violator among the candidates of some triplets.
 

@@ -45,7 +45,7 @@ class QueryLists:
         items, distances = ranking[at]
         names = np.array(ranking.ids(at), dtype=object)
         if ranking.item_ids is None and relevance.item_ids is not None:
-            names = relevance.item_ids[items].astype(object)
+            names = relevance.item_ids[items]
         if item_numbers.size:
             items = item_numbers[items]
         # A query that is an item itself is not in its own list.

@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg
 
+# Traces beyond this, or below one over it, are divided out: squares must stay floats.
+FAR = 2.0**200
+
 
 def mean_factor(S: np.ndarray, D: np.ndarray, t: float) -> np.ndarray:
     """Factor L of the geometric mean ``L'L = inv(S) #_t D``, at ``t`` from inv(S) to D.
@@ -13,8 +16,33 @@ def mean_factor(S: np.ndarray, D: np.ndarray, t: float) -> np.ndarray:
     is ``U v U'``. Between them the geodesic is ``U v^t U'``, and undoing the congruence gives
     ``L = v^(t/2) U' inv(C)``: one Cholesky factor, one eigenproblem, and no inverse.
 
-    Raises ``numpy.linalg.LinAlgError`` if S is not positive definite.
+    Raises ValueError if S is not positive definite, or a matrix is not finite.
     """
+    if not (np.isfinite(S).all() and np.isfinite(D).all()):
+        raise ValueError(
+            "the scatter of pairs must be finite: reg, or values of the data, are too large."
+        )
+    unit_S = _unit(S)
+    unit_D = _unit(D)
+    try:
+        L = _mean_factor(S / unit_S, D / unit_D, t)
+    except np.linalg.LinAlgError:
+        raise ValueError(
+            "the scatter of similar pairs is singular: no similar pair differs in some direction, "
+            "such as a constant feature. Raise reg."
+        ) from None
+    return L * (unit_D ** (t / 2) * unit_S ** ((t - 1) / 2))
+
+
+def _unit(matrix: np.ndarray) -> float:
+    """What to divide a matrix by: 1, or a power of two if its trace is very large or small."""
+    trace = float(np.trace(matrix / len(matrix)))
+    if 1 / FAR < trace < FAR or not trace > 0:
+        return 1.0
+    return float(2.0 ** np.floor(np.log2(trace)))
+
+
+def _mean_factor(S: np.ndarray, D: np.ndarray, t: float) -> np.ndarray:
     C = scipy.linalg.cholesky(S, lower=True, check_finite=False)
     (trmm,) = scipy.linalg.get_blas_funcs(("trmm",), (C, D))
     between = trmm(1.0, C, trmm(1.0, C, D, lower=1, trans_a=1), lower=1, side=1)
