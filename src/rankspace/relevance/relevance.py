@@ -17,6 +17,7 @@ from .rows import (
     Names,
     Rows,
     check_ids,
+    check_no_matrix,
     check_one_list,
     check_query_items,
     check_query_rows,
@@ -268,6 +269,7 @@ class Relevance:
             n_items = n_queries
             if query_rows is None:
                 query_rows = np.arange(n_queries)
+        check_no_matrix(relevant, n_items)
         triples = triples_from_lists(relevant, irrelevant)
         rows = rows_from_triples(*triples, n_queries, n_items)
         options = (unjudged, min_relevant_grade, weights, query_ids, item_ids)
