@@ -249,6 +249,31 @@ def test_dev_rows_of_a_class_that_is_held_out_are_new():
     assert row(one, "new").outcome == "not measurable"
 
 
+def test_dev_queries_for_known_documents_alone_say_so():
+    """Queries for new documents are missing, not just too few groups of them."""
+    X, relevance, Q = topics()
+    tuned = learned(X, relevance, Q, dev=np.arange(0, Q.shape[0], 4))
+    assert (row(tuned, "new").n_queries, row(tuned, "new").n_groups) == (0, 0)
+    assert any("new documents. That takes" in note for note in tuned.report.notes)
+
+
+def test_dev_rows_that_leave_nothing_relevant_are_named():
+    """Pairs, of which dev has one half: the other half has nothing to learn from."""
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    for dev in (np.arange(30), np.arange(60)):
+        with pytest.raises(ValueError, match=r"it names .* and leaves 0"):
+            tune(X, np.arange(60) % 30, dev=dev)
+
+
+@pytest.mark.parametrize("n_items", [1, 2])
+def test_a_fold_that_leaves_nothing_to_learn_from_measures_nothing(n_items):
+    """All queries are for one or two documents: where these are held out, nothing is taught."""
+    X, _, Q = hidden()
+    tuned = learned(X, [[q % n_items] for q in range(len(Q))], Q)
+    assert row(tuned, "all").n_queries == len(Q)
+    assert row(tuned, "new").outcome == "not measurable"
+
+
 # ---------------------------------------------------------------------- similarity
 
 
@@ -413,6 +438,16 @@ def test_a_gain_that_ships_alone_may_not_ship_as_one_of_two(monkeypatch):
     monkeypatch.setattr(trials, "holm", partial(trials.holm, alpha=level))
     assert learned(X, relevance, Q, methods=[best]).improved
     assert not learned(X, relevance, Q, methods=["shared", "query"]).improved
+
+
+def test_maps_that_only_some_folds_choose_are_not_shipped(monkeypatch):
+    X, relevance, Q = hidden()
+    monkeypatch.setattr(trials, "choose_strength", lambda *_: 0)
+    tuned = learned(X, relevance, Q)
+    assert tuned.report.p_value < 0.001
+    assert tuned.decision == "keep"
+    assert "rests on maps that only some folds choose." in tuned.report.sentence
+    assert tuned.report.path[0].chosen
 
 
 @pytest.mark.parametrize("method", families.METHODS)

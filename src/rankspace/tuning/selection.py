@@ -67,7 +67,7 @@ def outcome(estimate: ClusteredMean, tolerance: float) -> str:
     low, high = estimate.interval
     if high < 0 or estimate.mean < -tolerance:
         return "harmed"
-    if low > -tolerance:
+    if low >= -tolerance:
         return "safe"
     return "undecided"
 

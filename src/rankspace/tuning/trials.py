@@ -199,6 +199,9 @@ class Trials:
         """The result with its decision at a level of significance."""
         tested = _tested(result.judged, result.strengths)
         verdict = decide(tested, self.prefer, self.tolerance, level)
+        if not result.strength:
+            # Some folds may choose maps where all queries together choose none.
+            verdict = verdict._replace(decision="keep")
         return Result(
             result.family,
             result.path,

@@ -229,9 +229,12 @@ def _dev_mask(dev: Any, data: TuningData) -> np.ndarray:
         )
     on_dev = np.isin(data.query_numbers, dev)
     n_dev = int(on_dev.sum())
-    if not FEWEST_QUERIES <= n_dev <= data.n_queries - FEWEST_QUERIES:
+    # Without the rows of the dev queries, others may have nothing relevant left.
+    n_left = int(data.without(on_dev).relevance.trainable.sum())
+    if min(n_dev, n_left) < FEWEST_QUERIES:
         raise ValueError(
             f"dev must name at least {FEWEST_QUERIES} queries with judgments and leave as many to "
-            f"learn from: it names {n_dev} of {data.n_queries} (of {n_passed} passed)."
+            f"learn from: it names {n_dev} of {data.n_queries} (of {n_passed} passed) and leaves "
+            f"{n_left}."
         )
     return on_dev
