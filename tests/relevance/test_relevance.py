@@ -872,6 +872,15 @@ def test_bad_lists(arguments, options, message):
         Relevance.from_lists(*arguments, **options)
 
 
+def test_queries_that_are_taken_twice_are_no_class():
+    lists = Relevance.from_lists([[0, 1], [1, 2]], n_items=3)
+    assert not lists.take_queries([0, 1, 0, 1]).has_classes
+    for y in ([0, 0, 1, 1, 1], [0, 0, 1, -1, -1]):
+        labels = Relevance.from_labels(y, unlabelled=-1)
+        assert labels.has_classes
+        assert labels.take_queries([0, 1]).has_classes
+
+
 @pytest.mark.parametrize("make", [np.array, list])
 def test_a_matrix_of_judgments_is_not_taken_for_lists_of_rows(make):
     matrix = [[0, 1, 1, 0], [1, 0, 0, 0]]

@@ -8,12 +8,15 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from planted import unit_length
 from rankspace import BilinearMetric, Index, LinearMetric, Relevance, evaluate, tune
 from rankspace._engine.parallel import Threads
+from rankspace.evaluation.significance import ClusteredMean
 from rankspace.learners.solvers.smooth.pair_loss import Listwise
 from rankspace.tuning import cross_validation, families, trials, tuner
+from rankspace.tuning.selection import Verdict
 
 MEASURE = "ndcg-linear@10"
 REGS = (24.0, 2.4, 0.24)
@@ -122,6 +125,41 @@ def test_harm_to_new_documents_is_seen(prefer, decision):
     before = Index(fresh_X, similarity="cosine").rank(fresh_Q, 10)
     loss = evaluate(before, fresh, MEASURE).means[MEASURE]
     assert mean_score(fresh_X, metric, fresh_Q, fresh) < loss - 0.05
+
+
+@pytest.mark.parametrize("dev", [None, np.arange(30)])
+def test_a_query_that_is_asked_again_is_no_further_evidence(dev):
+    X, relevance, Q = hidden(n_queries=40)
+    again = np.tile(np.arange(40), 3)
+    if dev is not None:
+        dev = np.flatnonzero(np.isin(again, dev))
+    tuned = learned(X, relevance.take_queries(again), Q[again], dev=dev)
+    asked = again if dev is None else again[dev]
+    assert row(tuned, "all").n_queries == asked.size
+    assert row(tuned, "all").n_groups == np.unique(asked).size
+    difference = (
+        tuned.report.after.values[MEASURE] - tuned.report.before.values[MEASURE]
+    )
+    means = [difference[asked == query].mean() for query in np.unique(asked)]
+    error = np.std(means, ddof=1) / np.sqrt(len(means))
+    if dev is None:
+        error *= np.sqrt(1 + 1 / 5)
+    half = (row(tuned, "all").high - row(tuned, "all").low) / 2
+    assert half == pytest.approx(stats.t.ppf(0.975, len(means) - 1) * error)
+
+
+def test_the_best_of_several_families_gains_most_where_preferred():
+    def result(**gains):
+        estimates = {k: ClusteredMean(v, 0.01, 90, 90) for k, v in gains.items()}
+        return SimpleNamespace(verdict=Verdict("ship", 0.0, estimates, {}))
+
+    a = result(all=0.3, known=0.2, new=0.1)
+    b = result(all=0.2, known=0.1, new=0.3)
+    unmeasured = [result(all=0.2), result(all=0.3)]
+    assert trials.best_result([a, b], "both") is a
+    assert trials.best_result([b, a], "known") is a
+    assert trials.best_result([a, b], "new") is b
+    assert trials.best_result(unmeasured, "new") is unmeasured[1]
 
 
 def test_memory_is_what_known_documents_gain_without_learning():

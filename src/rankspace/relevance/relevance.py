@@ -410,8 +410,14 @@ class Relevance:
 
     @property
     def has_classes(self) -> bool:
-        """Whether the judgments are class labels: the queries of a class share a row of them."""
-        return self.indptr.size - 1 < self.n_queries
+        """Whether the judgments are class labels: queries share rows, and no two rows an item.
+
+        Queries that were taken twice share rows, too.
+        """
+        if self.indptr.size - 1 >= self.n_queries:
+            return False
+        relevant = self.items[self.grades >= self.min_relevant_grade]
+        return np.unique(relevant).size == relevant.size
 
     @property
     def unlisted_is_irrelevant(self) -> bool:

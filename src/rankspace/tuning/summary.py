@@ -20,6 +20,7 @@ from .selection import (
     PROTECTED,
     measurable,
     outcome,
+    tested_question,
 )
 from .trials import Evidence, Result, Trials
 
@@ -276,7 +277,7 @@ def _sentence(
     if decision == "keep":
         reason = _harm(trials, best, rows) or _no_gain(trials, results, best, rows)
         return f"Keep what you have: {reason}"
-    row = rows[_target(trials, best)]
+    row = rows[tested_question(best.verdict.estimates, trials.prefer)]
     where = "" if row is rows["all"] else f" for {row.label}"
     what = "Ship it"
     if decision == "known only":
@@ -291,12 +292,6 @@ def _sentence(
 def _plain(sentence: str) -> str:
     """The same in ASCII, for terminals and JSON."""
     return sentence.replace("\u2212", "-").replace("\u00a0", " ")
-
-
-def _target(trials: Trials, best: Result) -> str:
-    """The question that is tested."""
-    name = "all" if trials.prefer == "both" else trials.prefer
-    return name if name in best.verdict.estimates else "all"
 
 
 def _change(row: QuestionRow) -> str:
@@ -354,7 +349,7 @@ def _harm(trials: Trials, best: Result, rows: dict[str, QuestionRow]) -> str:
 def _no_gain(
     trials: Trials, results: list[Result], best: Result, rows: dict[str, QuestionRow]
 ) -> str:
-    target = _target(trials, best)
+    target = tested_question(best.verdict.estimates, trials.prefer)
     row = rows[target]
     if not row.difference:
         gains = np.nanmean(best.path.questions[target].differences, axis=1)

@@ -171,7 +171,7 @@ def tune(
         # A learner that does not converge shows in the scores.
         warnings.simplefilter("ignore", ConvergenceWarning)
         results = [] if trial.nothing_to_gain else trial.run(todo)
-        best = best_result(results)
+        best = best_result(results, prefer)
         if best is not None and best.verdict.decision != "keep":
             progress("learning from all queries", 1.0)
             learned_from = data if refit_on_dev else data.without(on_dev)
