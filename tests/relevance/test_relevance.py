@@ -873,6 +873,25 @@ def test_bad_lists(arguments, options, message):
         Relevance.from_lists(*arguments, **options)
 
 
+def test_queries_that_are_taken_twice_are_no_class():
+    lists = Relevance.from_lists([[0, 1], [1, 2]], n_items=3)
+    assert not lists.take_queries([0, 1, 0, 1]).has_classes
+    for y in ([0, 0, 1, 1, 1], [0, 0, 1, -1, -1]):
+        labels = Relevance.from_labels(y, unlabelled=-1)
+        assert labels.has_classes
+        assert labels.take_queries([0, 1]).has_classes
+
+
+@pytest.mark.parametrize("make", [np.array, list])
+def test_a_matrix_of_judgments_is_not_taken_for_lists_of_rows(make):
+    matrix = [[0, 1, 1, 0], [1, 0, 0, 0]]
+    with pytest.raises(ValueError, match="a column for each of 4 items"):
+        Relevance.from_lists(make(matrix), n_items=4)
+    lists = [np.flatnonzero(row) for row in matrix]
+    assert Relevance.from_lists(lists, n_items=4).n_relevant.tolist() == [2, 1]
+    assert Relevance.from_lists([[0, 1], [1, 0]], n_items=2).n_relevant.sum() == 4
+
+
 @pytest.mark.parametrize(
     ("lists", "got"),
     [([[0.5]], "0.5"), ([{1.9: 1.0}], "1.9"), ([[True, False]], "True")],

@@ -327,6 +327,18 @@ def test_rows_that_are_held_out_are_no_items_of_training():
             assert value == pytest.approx(precisions[hits].mean())
 
 
+def test_an_item_that_is_held_out_is_no_training_query():
+    """Queries that are rows of a large group: what is new was not learned from as a query."""
+    rng = np.random.default_rng(0)
+    lists = [np.setdiff1d(rng.choice(60, size=4), query) for query in range(40)]
+    relevance = Relevance.from_lists(lists, n_items=60, query_rows=np.arange(40) + 20)
+    folds = fold_groups(relevance, 5, seed=0)
+    held_out = np.flatnonzero(folds.items[20:] >= 0)
+    assert held_out.size > 20
+    assert (folds.items[:20] >= 0).any()
+    np.testing.assert_array_equal(folds.items[20:][held_out], folds.queries[held_out])
+
+
 # ---------------------------------------------------------------------- known and new
 
 

@@ -196,6 +196,7 @@ def test_cross_fitting_is_not_optimistic():
         (0.0, 0.001, "safe"),
         (-0.005, 0.001, "harmed"),  # surely below 0
         (-0.005, 0.01, "undecided"),
+        (-0.01, 0.0, "harmed"),  # surely below 0
         (-0.02, 1.0, "harmed"),  # loses more than the tolerance
         (0.02, 0.05, "undecided"),
         (0.0, np.nan, "undecided"),

@@ -1,12 +1,15 @@
 """Sentences, notes and next steps of the tuning report."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from rankspace import Relevance, tune
 from rankspace.cli.main import build_parser
+from rankspace.evaluation.significance import ClusteredMean
+from rankspace.tuning import summary
 from rankspace.tuning.cross_validation import Deadline, FoldValues
 from rankspace.tuning.data import check_data
 from rankspace.tuning.families import families
@@ -27,7 +30,15 @@ def fold_values(gains, spread, known=0.0):
     return FoldValues(values, memory, tops, tops - 10.0, np.full(N, known))
 
 
-def report_of(known, new, prefer="both", spread=0.05, method="query", measure="map"):
+def report_of(
+    known,
+    new,
+    prefer="both",
+    spread=0.05,
+    method="query",
+    measure="map",
+    tolerance=0.01,
+):
     """The report about these gains of known and of new documents along the path."""
     rng = np.random.default_rng(0)
     X, Q = rng.normal(size=(50, 3)), rng.normal(size=(N, 3))
@@ -35,7 +46,7 @@ def report_of(known, new, prefer="both", spread=0.05, method="query", measure="m
     data = check_data(X, relevance, Q, "cosine", measure, None, None)
     on_dev = np.zeros(N, dtype=bool)
     quiet = (lambda step, fraction: None,)
-    trials = Trials(data, on_dev, prefer, 0.01, None, 0, Deadline(None), *quiet)
+    trials = Trials(data, on_dev, prefer, tolerance, None, 0, Deadline(None), *quiet)
     family = families([method], "cosine", measure, True, 0)[0]
     steps = len(family.strengths)
     path = Evidence(
@@ -44,10 +55,10 @@ def report_of(known, new, prefer="both", spread=0.05, method="query", measure="m
         np.arange(N),
     )
     questions = path.questions
-    strength = choose_strength(measurable(questions), prefer, 0.01)
+    strength = choose_strength(measurable(questions), prefer, tolerance)
     strengths = dict.fromkeys(questions, np.full(N, strength))
     tested = {name: q.at(strengths[name]) for name, q in questions.items()}
-    verdict = decide(tested, prefer, 0.01)
+    verdict = decide(tested, prefer, tolerance)
     result = Result(family, path, strength, path, strengths, verdict)
     return make_report(trials, [result], result, 1.0)
 
@@ -80,6 +91,25 @@ def test_undecided_ships_for_known_documents_only():
     assert "keep unchanged vectors until more" in report.next_steps[-1]
 
 
+def test_a_loss_within_the_tolerance_is_called_a_loss():
+    sentence = report_of([0.3, 0.3], [-0.0006, -0.0006], spread=0.05).sentence
+    assert "New documents lose less than 0.01: -0.001, 95 %" in sentence
+
+
+def test_no_number_of_queries_settles_a_tolerance_of_zero():
+    trials = SimpleNamespace(tolerance=0.0)
+    for mean, settled in ((0.0, False), (0.02, True)):
+        estimates = {"new": ClusteredMean(mean, 0.1, 100, 100)}
+        best = SimpleNamespace(verdict=SimpleNamespace(estimates=estimates))
+        assert ("would settle it" in summary._to_settle(trials, best)) == settled
+
+
+def test_new_documents_that_nothing_changes_for_do_not_lose():
+    report = report_of([0.3, 0.3], [0.0, 0.0], tolerance=0)
+    assert report.decision == "ship"
+    assert "New documents do not lose: 0.000, 95 % interval" in report.sentence
+
+
 def test_keep_because_all_that_gain_harm_new_documents():
     report = report_of([0.1, 0.2], [-0.1, -0.2])
     assert report.decision == "keep"
@@ -110,6 +140,16 @@ def test_keep_without_significance_says_what_was_required():
         "Keep what you have: no significant gain for all queries: +0.010, 95 % interval "
     )
     assert report.sentence.endswith("required: at most 0.025).")
+
+
+def test_a_gain_within_its_error_is_not_denied():
+    """The table shows a higher mean than that of unchanged vectors."""
+    report = report_of([0.001, 0.001], [0.001, 0.001], spread=0.5)
+    assert report.path[1].everything > report.path[0].everything
+    assert report.sentence == (
+        "Keep what you have: no regularisation ranks better than unchanged vectors by more than "
+        "the error of the difference."
+    )
 
 
 def test_an_error_that_falls_is_a_gain():

@@ -8,12 +8,15 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from planted import unit_length
 from rankspace import BilinearMetric, Index, LinearMetric, Relevance, evaluate, tune
 from rankspace._engine.parallel import Threads
+from rankspace.evaluation.significance import ClusteredMean
 from rankspace.learners.solvers.smooth.pair_loss import Listwise
 from rankspace.tuning import cross_validation, families, trials, tuner
+from rankspace.tuning.selection import Verdict
 
 MEASURE = "ndcg-linear@10"
 REGS = (24.0, 2.4, 0.24)
@@ -122,6 +125,41 @@ def test_harm_to_new_documents_is_seen(prefer, decision):
     before = Index(fresh_X, similarity="cosine").rank(fresh_Q, 10)
     loss = evaluate(before, fresh, MEASURE).means[MEASURE]
     assert mean_score(fresh_X, metric, fresh_Q, fresh) < loss - 0.05
+
+
+@pytest.mark.parametrize("dev", [None, np.arange(30)])
+def test_a_query_that_is_asked_again_is_no_further_evidence(dev):
+    X, relevance, Q = hidden(n_queries=40)
+    again = np.tile(np.arange(40), 3)
+    if dev is not None:
+        dev = np.flatnonzero(np.isin(again, dev))
+    tuned = learned(X, relevance.take_queries(again), Q[again], dev=dev)
+    asked = again if dev is None else again[dev]
+    assert row(tuned, "all").n_queries == asked.size
+    assert row(tuned, "all").n_groups == np.unique(asked).size
+    difference = (
+        tuned.report.after.values[MEASURE] - tuned.report.before.values[MEASURE]
+    )
+    means = [difference[asked == query].mean() for query in np.unique(asked)]
+    error = np.std(means, ddof=1) / np.sqrt(len(means))
+    if dev is None:
+        error *= np.sqrt(1 + 1 / 5)
+    half = (row(tuned, "all").high - row(tuned, "all").low) / 2
+    assert half == pytest.approx(stats.t.ppf(0.975, len(means) - 1) * error)
+
+
+def test_the_best_of_several_families_gains_most_where_preferred():
+    def result(**gains):
+        estimates = {k: ClusteredMean(v, 0.01, 90, 90) for k, v in gains.items()}
+        return SimpleNamespace(verdict=Verdict("ship", 0.0, estimates, {}))
+
+    a = result(all=0.3, known=0.2, new=0.1)
+    b = result(all=0.2, known=0.1, new=0.3)
+    unmeasured = [result(all=0.2), result(all=0.3)]
+    assert trials.best_result([a, b], "both") is a
+    assert trials.best_result([b, a], "known") is a
+    assert trials.best_result([a, b], "new") is b
+    assert trials.best_result(unmeasured, "new") is unmeasured[1]
 
 
 def test_memory_is_what_known_documents_gain_without_learning():
@@ -247,6 +285,31 @@ def test_dev_rows_of_a_class_that_is_held_out_are_new():
     one = learned(X, y, dev=np.flatnonzero(y < 2))
     assert row(one, "all").n_queries == 12
     assert row(one, "new").outcome == "not measurable"
+
+
+def test_dev_queries_for_known_documents_alone_say_so():
+    """Queries for new documents are missing, not just too few groups of them."""
+    X, relevance, Q = topics()
+    tuned = learned(X, relevance, Q, dev=np.arange(0, Q.shape[0], 4))
+    assert (row(tuned, "new").n_queries, row(tuned, "new").n_groups) == (0, 0)
+    assert any("new documents. That takes" in note for note in tuned.report.notes)
+
+
+def test_dev_rows_that_leave_nothing_relevant_are_named():
+    """Pairs, of which dev has one half: the other half has nothing to learn from."""
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    for dev in (np.arange(30), np.arange(60)):
+        with pytest.raises(ValueError, match=r"it names .* and leaves 0"):
+            tune(X, np.arange(60) % 30, dev=dev)
+
+
+@pytest.mark.parametrize("n_items", [1, 2])
+def test_a_fold_that_leaves_nothing_to_learn_from_measures_nothing(n_items):
+    """All queries are for one or two documents: where these are held out, nothing is taught."""
+    X, _, Q = hidden()
+    tuned = learned(X, [[q % n_items] for q in range(len(Q))], Q)
+    assert row(tuned, "all").n_queries == len(Q)
+    assert row(tuned, "new").outcome == "not measurable"
 
 
 # ---------------------------------------------------------------------- similarity
@@ -413,6 +476,16 @@ def test_a_gain_that_ships_alone_may_not_ship_as_one_of_two(monkeypatch):
     monkeypatch.setattr(trials, "holm", partial(trials.holm, alpha=level))
     assert learned(X, relevance, Q, methods=[best]).improved
     assert not learned(X, relevance, Q, methods=["shared", "query"]).improved
+
+
+def test_maps_that_only_some_folds_choose_are_not_shipped(monkeypatch):
+    X, relevance, Q = hidden()
+    monkeypatch.setattr(trials, "choose_strength", lambda *_: 0)
+    tuned = learned(X, relevance, Q)
+    assert tuned.report.p_value < 0.001
+    assert tuned.decision == "keep"
+    assert "rests on maps that only some folds choose." in tuned.report.sentence
+    assert tuned.report.path[0].chosen
 
 
 @pytest.mark.parametrize("method", families.METHODS)

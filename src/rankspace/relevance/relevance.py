@@ -17,6 +17,7 @@ from .rows import (
     Names,
     Rows,
     check_ids,
+    check_no_matrix,
     check_one_list,
     check_query_items,
     check_query_rows,
@@ -269,6 +270,7 @@ class Relevance:
             n_items = n_queries
             if query_rows is None:
                 query_rows = np.arange(n_queries)
+        check_no_matrix(relevant, n_items)
         triples = triples_from_lists(relevant, irrelevant)
         rows = rows_from_triples(*triples, n_queries, n_items)
         options = (unjudged, min_relevant_grade, weights, query_ids, item_ids)
@@ -409,8 +411,14 @@ class Relevance:
 
     @property
     def has_classes(self) -> bool:
-        """Whether the judgments are class labels: the queries of a class share a row of them."""
-        return self.indptr.size - 1 < self.n_queries
+        """Whether the judgments are class labels: queries share rows, and no two rows an item.
+
+        Queries that were taken twice share rows, too.
+        """
+        if self.indptr.size - 1 >= self.n_queries:
+            return False
+        relevant = self.items[self.grades >= self.min_relevant_grade]
+        return np.unique(relevant).size == relevant.size
 
     @property
     def unlisted_is_irrelevant(self) -> bool:

@@ -325,6 +325,17 @@ def triples_from_lists(
     return np.repeat(queries, sizes), np.concatenate(items), np.concatenate(grades)
 
 
+def check_no_matrix(lists: Sequence[Any], n_items: int) -> None:
+    """Raise if lists of row numbers are a matrix of 0 and 1, queries by items."""
+    if n_items < 3 or not len(lists):
+        return
+    if all(len(row) == n_items and set(row) <= {0, 1} for row in lists):
+        raise ValueError(
+            "lists must hold row numbers of X: got a matrix of 0 and 1 with a column for each of "
+            f"{n_items} items. Pass [numpy.flatnonzero(row) for row in matrix]."
+        )
+
+
 def _indices(row: Any) -> np.ndarray:
     """Item numbers of one list, or of the keys of a mapping."""
     indices = np.asarray(list(row))

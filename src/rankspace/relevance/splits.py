@@ -142,7 +142,8 @@ def fold_groups(relevance: Relevance, n_folds: int, seed: int) -> GroupFolds:
     """Cross-validation folds for new items: no training query shares a relevant item.
 
     Groups stay together, but one with more queries than a fold is cut: each fold holds out a part
-    of its queries and a part of its items, drawn independently. Classes are never cut.
+    of its queries and a part of its items, drawn independently unless the item is a query. Classes
+    are never cut.
     """
     rng = np.random.default_rng(seed)
     groups = group_queries(relevance)
@@ -158,6 +159,10 @@ def fold_groups(relevance: Relevance, n_folds: int, seed: int) -> GroupFolds:
         items = _relevant_items(relevance.take_queries(members))
         fold_of[rng.permutation(members)] = np.arange(members.size) % n_folds
         item_folds[rng.permutation(items)] = np.arange(items.size) % n_folds
+    # A query that is an item is held out as both: as a query, it would teach its vector.
+    own = relevance.query_items
+    both = (own >= 0) & (item_folds[own] >= 0)
+    item_folds[own[both]] = fold_of[both]
     # Queries of a group that was cut are told apart: what they share is held out by item.
     groups[is_cut] = groups.max() + 1 + np.arange(is_cut.sum())
     return GroupFolds(fold_of, item_folds, groups)

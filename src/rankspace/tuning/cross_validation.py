@@ -11,7 +11,7 @@ import numpy as np
 
 from .._engine.parallel import Step, current_backend
 from ..evaluation.held_out import TOP, Judge
-from ..evaluation.memory import memory_values
+from ..evaluation.memory import WEIGHTS, memory_values
 from ..metrics.embedding import EmbeddingMetric
 from ..relevance.splits import (
     GroupFolds,
@@ -100,32 +100,34 @@ def cross_validate(
 ) -> FoldValues:
     """Learn the path of a family without each fold, and evaluate the fold's queries.
 
-    Only queries of the sample, a mask, are evaluated; others have NaN.
+    Only queries of the sample, a mask, are evaluated. Others have NaN, and so have those of a fold
+    that leaves nothing to learn from.
     """
     numbers = np.unique(folds.fold_of[sample])
     step = _FoldStep(family, folds, sample, deadline)
     n_paths = 1 + len(family.strengths)
     n_queries = folds.fold_of.size
-    total = None
+    total = FoldValues(
+        np.full((n_paths, n_queries), np.nan),
+        np.full((len(WEIGHTS), n_queries), np.nan),
+        np.full((n_paths, n_queries, TOP), -1),
+        np.full((n_paths, n_queries, TOP), np.nan),
+        np.full(n_queries, np.nan),
+    )
     for done, (fold, part) in enumerate(
         zip(numbers, current_backend().map(step, numbers.tolist()), strict=True), 1
     ):
-        if total is None:
-            n_weights = len(part.memory)
-            total = FoldValues(
-                np.full((n_paths, n_queries), np.nan),
-                np.full((n_weights, n_queries), np.nan),
-                np.full((n_paths, n_queries, TOP), -1),
-                np.full((n_paths, n_queries, TOP), np.nan),
-                np.full(n_queries, np.nan),
-            )
-        held_out = np.flatnonzero((folds.fold_of == fold) & sample)
-        for whole, piece in zip(total[:-1], part[:-1], strict=True):
-            whole[:, held_out] = piece
-        total.known[held_out] = part.known
+        if part is not None:
+            _fill(total, part, np.flatnonzero((folds.fold_of == fold) & sample))
         progress(done / numbers.size)
-    assert total is not None
     return total
+
+
+def _fill(total: FoldValues, part: FoldValues, held_out: np.ndarray) -> None:
+    """Write the values of the held-out queries of a fold."""
+    for whole, piece in zip(total[:-1], part[:-1], strict=True):
+        whole[:, held_out] = piece
+    total.known[held_out] = part.known
 
 
 class _FoldStep(Step):
@@ -145,8 +147,8 @@ class _FoldStep(Step):
             self.folds.data.index()
         return state
 
-    def map_block(self, fold: int, state: Any) -> FoldValues:
-        """Values of the held-out queries of a fold."""
+    def map_block(self, fold: int, state: Any) -> FoldValues | None:
+        """Values of the held-out queries of a fold; None if no query is left to learn from."""
         evaluated = self.sample[self.folds.fold_of == fold]
         split = self.folds.split(fold)
         split = split._replace(
@@ -154,6 +156,8 @@ class _FoldStep(Step):
             judged=split.judged.take_queries(evaluated),
         )
         split = only_trainable(split)
+        if not split.relevance.n_queries:
+            return None
         data = self.folds.data
         index = None
         if data.queries is not None:

@@ -67,6 +67,18 @@ class TuningData:
         """Number of queries."""
         return self.relevance.n_queries
 
+    @property
+    def distinct_queries(self) -> np.ndarray:
+        """A number for each query; queries with equal vectors have the same one."""
+        points = self.queries
+        if points is None:
+            points = self.X[self.relevance.query_items]
+        numbers: dict[int, int] = {}
+        found = [
+            numbers.setdefault(hash(row.tobytes()), len(numbers)) for row in points
+        ]
+        return np.array(found, dtype=np.int64)
+
     def take(self, queries: np.ndarray) -> TuningData:
         """The data of some queries, over the same items."""
         vectors = None if self.queries is None else self.queries[queries]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -67,7 +67,7 @@ def outcome(estimate: ClusteredMean, tolerance: float) -> str:
     low, high = estimate.interval
     if high < 0 or estimate.mean < -tolerance:
         return "harmed"
-    if low > -tolerance:
+    if low >= -tolerance:
         return "safe"
     return "undecided"
 
@@ -143,6 +143,11 @@ class Verdict(NamedTuple):
     outcomes: Mapping[str, str]
 
 
+def tested_question(measured: Collection[str], prefer: str) -> str:
+    """The question that is tested: the preferred one, if it can be measured."""
+    return prefer if prefer in measured else "all"
+
+
 def decide(
     questions: Questions, prefer: str, tolerance: float, alpha: float = ALPHA
 ) -> Verdict:
@@ -150,8 +155,7 @@ def decide(
     usable = measurable(questions)
     estimates = {name: question.estimate(0) for name, question in usable.items()}
     outcomes = {name: outcome(e, tolerance) for name, e in estimates.items()}
-    target = "all" if prefer == "both" else prefer
-    p_value = estimates.get(target, estimates["all"]).p_value
+    p_value = estimates[tested_question(estimates, prefer)].p_value
     harmed = [name for name in PROTECTED[prefer] if outcomes.get(name) == "harmed"]
     is_better = p_value <= alpha  # False for a p-value that is NaN
     if not is_better or harmed:

@@ -20,6 +20,7 @@ from .selection import (
     PROTECTED,
     measurable,
     outcome,
+    tested_question,
 )
 from .trials import Evidence, Result, Trials
 
@@ -188,9 +189,10 @@ def _question_row(best: Result, name: str, data: TuningData) -> QuestionRow:
     asked = ~np.isnan(question.differences[0])
     n_groups = int(np.unique(question.clusters[asked]).size)
     counts = (int(asked.sum()), n_groups)
-    if name == "new" and not asked.any():
+    n_of_all = int(np.unique(best.judged.groups).size)
+    if name == "new" and best.judged is best.path and n_of_all < MIN_GROUPS:
         # With so few groups, none was held out.
-        counts = (asked.size, int(np.unique(best.judged.groups).size))
+        counts = (asked.size, n_of_all)
     if name not in best.verdict.estimates:
         blank = (np.nan,) * 6
         return QuestionRow(label, *blank, *counts, "not measurable")
@@ -275,7 +277,7 @@ def _sentence(
     if decision == "keep":
         reason = _harm(trials, best, rows) or _no_gain(trials, results, best, rows)
         return f"Keep what you have: {reason}"
-    row = rows[_target(trials, best)]
+    row = rows[tested_question(best.verdict.estimates, trials.prefer)]
     where = "" if row is rows["all"] else f" for {row.label}"
     what = "Ship it"
     if decision == "known only":
@@ -292,12 +294,6 @@ def _plain(sentence: str) -> str:
     return sentence.replace("\u2212", "-").replace("\u00a0", " ")
 
 
-def _target(trials: Trials, best: Result) -> str:
-    """The question that is tested."""
-    name = "all" if trials.prefer == "both" else trials.prefer
-    return name if name in best.verdict.estimates else "all"
-
-
 def _change(row: QuestionRow) -> str:
     limits = interval((row.low, row.high), signed)
     return f"{signed(row.difference)}, 95 % interval {limits}"
@@ -305,21 +301,27 @@ def _change(row: QuestionRow) -> str:
 
 def _about_new(trials: Trials, best: Result, row: QuestionRow) -> str:
     name = row.label.capitalize()
+    if row.outcome == "safe" and orientation(trials.data.measure) * row.difference < 0:
+        return f"{name} lose less than {trials.tolerance:g}: {_change(row)}."
     if row.outcome == "safe":
         return f"{name} do not lose: {_change(row)}."
     if row.outcome == "harmed":
         return f"{name} lose: {_change(row)}."
     if row.outcome == "undecided":
-        n = _to_settle(trials, best)
-        return f"{name} may lose: {_change(row)}; {n:,} judged queries would settle it."
+        return f"{name} may lose: {_change(row)}{_to_settle(trials, best)}."
     return f"{name} could not be measured."
 
 
-def _to_settle(trials: Trials, best: Result) -> int:
-    """Queries that would show whether new documents lose more than the tolerance."""
+def _to_settle(trials: Trials, best: Result) -> str:
+    """How many queries would show whether new documents lose more than the tolerance.
+
+    No number does, if they neither gain nor may lose anything.
+    """
     estimate = best.verdict.estimates["new"]
     margin = max(estimate.mean, -trials.tolerance / 2) + trials.tolerance
-    return queries_needed(margin, estimate)
+    if margin <= 0:
+        return ""
+    return f"; {queries_needed(margin, estimate):,} judged queries would settle it"
 
 
 def _harm(trials: Trials, best: Result, rows: dict[str, QuestionRow]) -> str:
@@ -347,9 +349,17 @@ def _harm(trials: Trials, best: Result, rows: dict[str, QuestionRow]) -> str:
 def _no_gain(
     trials: Trials, results: list[Result], best: Result, rows: dict[str, QuestionRow]
 ) -> str:
-    row = rows[_target(trials, best)]
+    target = tested_question(best.verdict.estimates, trials.prefer)
+    row = rows[target]
     if not row.difference:
-        return "no regularisation ranks better than unchanged vectors."
+        gains = np.nanmean(best.path.questions[target].differences, axis=1)
+        by = "" if gains.max() <= 0 else " by more than the error of the difference"
+        return f"no regularisation ranks better than unchanged vectors{by}."
+    if not best.strength and best.verdict.p_value <= ALPHA / max(1, len(results)):
+        return _plain(
+            f"the gain for {row.label}, {_change(row)}, rests on maps that only some folds choose. "
+            "All queries together choose unchanged vectors."
+        )
     required = ALPHA / max(1, len(results))
     return _plain(
         f"no significant gain for {row.label}: {_change(row)} (p {p_text(best.verdict.p_value)}, "

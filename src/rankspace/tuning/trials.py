@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,7 @@ from .selection import (
     decide,
     holm,
     measurable,
+    tested_question,
 )
 
 # From this many queries on, two thirds of them teach enough, and three folds cost less than five.
@@ -67,6 +68,8 @@ class Evidence:
         Number of folds.
     whole_classes : bool
         Whether queries of new items are whole classes, as dev queries may be.
+    distinct : ndarray of int, optional
+        Number of each query; the same query, asked again, has the same one.
     """
 
     by_query: FoldValues
@@ -74,6 +77,7 @@ class Evidence:
     groups: np.ndarray
     n_folds: int = 1
     whole_classes: bool = False
+    distinct: np.ndarray | None = None
 
     @cached_property
     def questions(self) -> dict[str, Question]:
@@ -81,7 +85,7 @@ class Evidence:
         everything = self.by_query.values - self.by_query.values[0]
         known = np.where(self.by_query.known == 1, everything, np.nan)
         new = self.by_group.values - self.by_group.values[0]
-        each = np.arange(self.groups.size)
+        each = np.arange(self.groups.size) if self.distinct is None else self.distinct
         if self.whole_classes:
             # Queries of a class that nothing was learned about win or lose together.
             of_new_class = self.by_query.known == 0
@@ -129,14 +133,18 @@ class Result:
         return self.judged.questions[name].at(self.strengths[name])
 
 
-def best_result(results: Sequence[Result]) -> Result | None:
-    """The result to act on: of those to ship, the highest mean; else the first."""
+def best_result(results: Sequence[Result], prefer: str) -> Result | None:
+    """The result to act on: of those to ship, the largest gain where preferred; else the first."""
     if not results:
         return None
     shipped = [result for result in results if result.verdict.decision != "keep"]
     return max(
         shipped or results[:1],
-        key=lambda result: result.verdict.estimates["all"].mean,
+        key=lambda result: (
+            result.verdict.estimates[
+                tested_question(result.verdict.estimates, prefer)
+            ].mean
+        ),
     )
 
 
@@ -199,6 +207,9 @@ class Trials:
         """The result with its decision at a level of significance."""
         tested = _tested(result.judged, result.strengths)
         verdict = decide(tested, self.prefer, self.tolerance, level)
+        if not result.strength:
+            # Some folds may choose maps where all queries together choose none.
+            verdict = verdict._replace(decision="keep")
         return Result(
             result.family,
             result.path,
@@ -222,16 +233,22 @@ class Trials:
             data, fold_groups(data.relevance, self.n_folds, self.seed)
         )
         groups = by_group.folds.groups
+        evidence = partial(
+            Evidence,
+            groups=groups,
+            n_folds=self.n_folds,
+            distinct=data.distinct_queries,
+        )
         n_groups = np.unique(groups).size
         fold_of = dict.fromkeys(("all", "known", "new"), by_query.fold_of)
         if n_groups < MIN_GROUPS:
             values = cross_validate(family, by_query, sample, self.deadline, show)
             nothing = values._replace(values=np.full_like(values.values, np.nan))
-            return Evidence(values, nothing, groups, self.n_folds), fold_of
+            return evidence(values, nothing), fold_of
         if np.unique(group_queries(data.relevance)).size == n:
             # No two queries share an item, so folds of queries are folds of groups.
             values = cross_validate(family, by_query, sample, self.deadline, show)
-            return Evidence(values, values, groups, self.n_folds), fold_of
+            return evidence(values, values), fold_of
         values = cross_validate(
             family, by_query, sample, self.deadline, lambda done: show(done / 2)
         )
@@ -239,7 +256,7 @@ class Trials:
             family, by_group, sample, self.deadline, lambda done: show((1 + done) / 2)
         )
         fold_of["new"] = by_group.fold_of
-        return Evidence(values, new_values, groups, self.n_folds), fold_of
+        return evidence(values, new_values), fold_of
 
     def _on_dev(self, family: Family, strength: int) -> Evidence:
         """Evidence of the dev queries, judged with a metric learned from the others."""
@@ -275,6 +292,7 @@ class Trials:
             found._replace(values=new_values),
             groups,
             whole_classes=data.relevance.has_classes,
+            distinct=data.take(dev).distinct_queries,
         )
 
     def _judged(self, split: Split, metric: EmbeddingMetric | None) -> Score:

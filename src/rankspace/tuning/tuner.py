@@ -171,7 +171,7 @@ def tune(
         # A learner that does not converge shows in the scores.
         warnings.simplefilter("ignore", ConvergenceWarning)
         results = [] if trial.nothing_to_gain else trial.run(todo)
-        best = best_result(results)
+        best = best_result(results, prefer)
         if best is not None and best.verdict.decision != "keep":
             progress("learning from all queries", 1.0)
             learned_from = data if refit_on_dev else data.without(on_dev)
@@ -229,9 +229,12 @@ def _dev_mask(dev: Any, data: TuningData) -> np.ndarray:
         )
     on_dev = np.isin(data.query_numbers, dev)
     n_dev = int(on_dev.sum())
-    if not FEWEST_QUERIES <= n_dev <= data.n_queries - FEWEST_QUERIES:
+    # Without the rows of the dev queries, others may have nothing relevant left.
+    n_left = int(data.without(on_dev).relevance.trainable.sum())
+    if min(n_dev, n_left) < FEWEST_QUERIES:
         raise ValueError(
             f"dev must name at least {FEWEST_QUERIES} queries with judgments and leave as many to "
-            f"learn from: it names {n_dev} of {data.n_queries} (of {n_passed} passed)."
+            f"learn from: it names {n_dev} of {data.n_queries} (of {n_passed} passed) and leaves "
+            f"{n_left}."
         )
     return on_dev
