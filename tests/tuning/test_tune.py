@@ -668,6 +668,8 @@ def test_wrong_judgments_are_named():
     X, relevance, Q = hidden()
     with pytest.raises(ValueError, match=r"at least 10 queries .* got 2"):
         tune(X, relevance.take_queries([0, 1]), queries=Q[:2])
+    with pytest.raises(ValueError, match="got 9 among 90 queries"):
+        tune(X, relevance, queries=Q[np.arange(90) % 9])
     with pytest.raises(ValueError, match="need item_ids and query_ids"):
         tune(X, {"a": ["b"]}, queries=Q)
     with pytest.raises(ValueError, match="got 200 items and 150 rows"):

@@ -163,6 +163,12 @@ def check_data(
     data = TuningData(
         X, relevance, queries, similarity_used, names[0], everything, n_passed
     ).take(numbers)
+    n_distinct = int(data.distinct_queries.max()) + 1
+    if n_distinct < FEWEST_QUERIES:
+        raise ValueError(
+            f"tune needs at least {FEWEST_QUERIES} queries whose vectors differ: got {n_distinct} "
+            f"among {numbers.size} queries. Judge more queries."
+        )
     if similarity is None:
         _warn_of_lengths(data)
     return data
