@@ -680,7 +680,7 @@ def test_wrong_judgments_are_named():
         tune(X, Relevance.from_groups(np.arange(200) % 3, np.arange(200) // 10))
     with pytest.raises(ValueError, match="'query' needs separate queries"):
         tune(X, np.arange(200) % 12, methods=["query"], similarity="cosine")
-    with pytest.raises(ValueError, match="X contains NaN"):
+    with pytest.raises(ValueError, match=r"X must be finite: row \d+ contains NaN"):
         tune(np.where(X > 0.9, np.nan, X), relevance, queries=Q)
 
 
