@@ -731,3 +731,15 @@ def test_hard_negatives_are_nearest_by_the_similarity(similarity):
     assert negatives.size == 1000
     assert best[negatives].max() <= best[left_out].min()
     assert with_hard_negatives(X, relevance, Q) == (X, relevance)  # lengths differ
+
+
+def test_rows_that_are_queries_are_learned_from_first():
+    """Rows without a label do not push labelled ones out of a subsample."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(400, 3)), np.full(400, -1)
+    y[:60] = np.arange(60) % 3
+    relevance = Relevance.from_labels(y, unlabelled=-1)
+    model = ListwiseMap(max_items=100, random_state=0)
+    rows, judged = model._subsample_rows(X, relevance)
+    assert rows.shape == (100, 3)
+    assert judged.n_queries == 60

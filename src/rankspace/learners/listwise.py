@@ -371,10 +371,13 @@ class ListwiseMap(LinearRanker):
     def _subsample_rows(
         self, X: np.ndarray, relevance: Relevance
     ) -> tuple[np.ndarray, Relevance]:
-        """At most ``max_items`` random rows, which are the queries too."""
+        """At most ``max_items`` random rows, of those that are queries first."""
         if len(X) <= self.max_items:
             return X, relevance
         order = check_random_state(self.random_state).permutation(len(X))
+        is_query = np.zeros(len(X), dtype=bool)
+        is_query[relevance.query_items] = True
+        order = order[np.argsort(~is_query[order], kind="stable")]
         rows = np.sort(order[: self.max_items])
         relevance = relevance[rows]
         return X[rows], relevance.take_queries(relevance.trainable)
