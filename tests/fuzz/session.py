@@ -41,13 +41,13 @@ def run_inputs(
     faults: dict[str, int] = {}
     slowest = 0.0
     start_memory = 0
-    end = time.monotonic() + seconds
     number = first
     folder = ExitStack()
     path = folder.enter_context(target.file())
     for content in target.seeds:
         # Kernels are compiled before anything is measured.
         target.try_content(path, content)
+    end = time.monotonic() + seconds
     while number < first + count and time.monotonic() < end:
         place.write_text(str(number))
         begin = time.monotonic()
