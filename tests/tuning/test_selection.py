@@ -306,5 +306,5 @@ def test_holm_rejects_what_its_definition_rejects(seed):
 def test_one_method_has_the_whole_level():
     assert holm([0.02]) == [0.025]
     assert holm([]) == []
-    assert holm([0.02, 0.02]) == [0.0125, 0.0]
+    assert holm([0.02, 0.02]) == [0.0125, 0.0125]
     assert holm([0.02, 0.001]) == [0.025, 0.0125]

@@ -141,6 +141,7 @@ class Verdict(NamedTuple):
     p_value: float  # of the only test, one-sided
     estimates: Mapping[str, ClusteredMean]
     outcomes: Mapping[str, str]
+    level: float = ALPHA  # that the p-value had to reach
 
 
 def tested_question(measured: Collection[str], prefer: str) -> str:
@@ -164,14 +165,20 @@ def decide(
         decision = "ship"
     else:
         decision = "known only"
-    return Verdict(decision, p_value, estimates, outcomes)
+    return Verdict(decision, p_value, estimates, outcomes, alpha)
 
 
 def holm(p_values: list[float], alpha: float = ALPHA) -> list[float]:
-    """The level at which each p-value is tested, by Holm's correction for several tests."""
+    """The level at which each p-value is tested, by Holm's correction for several tests.
+
+    Once one is not significant, all larger ones need its level, which they cannot reach.
+    """
     levels = [0.0] * len(p_values)
+    failed = False
+    level = 0.0
     for place, number in enumerate(np.argsort(p_values, kind="stable")):
-        levels[number] = alpha / (len(p_values) - place)
-        if p_values[number] > levels[number]:
-            break
+        if not failed:
+            level = alpha / (len(p_values) - place)
+            failed = not p_values[number] <= level
+        levels[number] = level
     return levels

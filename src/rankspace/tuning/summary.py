@@ -355,12 +355,12 @@ def _no_gain(
         gains = np.nanmean(best.path.questions[target].differences, axis=1)
         by = "" if gains.max() <= 0 else " by more than the error of the difference"
         return f"no regularisation ranks better than unchanged vectors{by}."
-    if not best.strength and best.verdict.p_value <= ALPHA / max(1, len(results)):
+    if not best.strength and best.verdict.p_value <= best.verdict.level:
         return _plain(
             f"the gain for {row.label}, {_change(row)}, rests on maps that only some folds choose. "
             "All queries together choose unchanged vectors."
         )
-    required = ALPHA / max(1, len(results))
+    required = best.verdict.level
     return _plain(
         f"no significant gain for {row.label}: {_change(row)} (p {p_text(best.verdict.p_value)}, "
         f"required: at most {required:.2g})."
