@@ -102,12 +102,6 @@ def test_fit_fills_the_card_without_paths(capsys):
     assert f"data digest: {card['data_digest']}" in shown
 
 
-def test_a_fit_with_an_infinite_parameter_is_kept(capsys):
-    words = "fit wine --method mlr --set tol=inf --output m"
-    answer(capsys, words)
-    assert load_metric("m").card["parameters"]["tol"] == "Infinity"
-
-
 def test_a_table_of_questions_is_shown(capsys):
     metric = LinearMetric(MAP)
     row = {"label": "new documents", "unchanged": 0.5, "tuned": 0.75, "low": None}

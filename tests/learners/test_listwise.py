@@ -490,7 +490,7 @@ def test_a_warning_is_given_without_convergence():
             {"unjudged_weight": 0.0},
             "unjudged_weight must be above 0 and at most 1: got 0.0",
         ),
-        ({"unjudged_weight": np.nan}, "unjudged_weight must be above 0"),
+        ({"unjudged_weight": np.nan}, "unjudged_weight must be finite"),
     ],
 )
 def test_wrong_parameters(parameters, message):
