@@ -471,7 +471,7 @@ def test_a_path_with_a_prior_and_an_error_to_choose_by(wine):
     assert (model.scores_ >= 0).all()
     assert model.Cs_[model.scores_.argmin()] == model.C_
     for Cs in (10, (np.nan,), (), (0.0,)):
-        with pytest.raises(ValueError, match="Cs must be (a list of positive|finite)"):
+        with pytest.raises(ValueError, match=r"Cs must be (a list of positive|finite)"):
             MLRCV(Cs).fit(X, y)
     with pytest.raises(ValueError, match="tol"):
         MLRCV(tol=-1.0).fit(X, y)
