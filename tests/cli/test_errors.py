@@ -237,7 +237,7 @@ def test_the_types_of_all_estimators_are_understood():
         ("rank wine --output run.npy", "--output is a run file, which is text"),
         ("transform m.safetensors X.npy --output o.npz", "vectors must end in .npy"),
         ("evaluate nowhere qrels --output t.pdf", "must end in .json, .md, .csv, .txt"),
-        ("rank nowhere --output " + "n" * 250, "file name too long"),
+        ("rank nowhere --output " + "n" * 256, "file name too long"),
     ],
 )  # fmt: skip
 def test_outputs_are_checked_before_inputs_are_lost(folder, capsys, words, message):
@@ -255,12 +255,21 @@ def test_outputs_are_checked_before_inputs_are_lost(folder, capsys, words, messa
     assert {path: path.read_bytes() for path in files} == before
 
 
+@pytest.mark.usefixtures("folder")
+def test_the_longest_names_are_outputs(capsys):
+    name = "n" * 255
+    assert cli.main(f"evaluate run qrels --output {name[:251]}.txt".split()) == 0
+    capsys.readouterr()
+    message = refusal(capsys, f"evaluate run qrels --output {name}.txt")
+    assert "file name too long" in message
+
+
 @pytest.mark.skipif(os.name != "posix", reason="needs permissions")
 def test_folders_that_cannot_be_written_are_noticed_first(folder, capsys, monkeypatch):
     def refuse(*args, **options):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("tempfile.NamedTemporaryFile", refuse)
+    monkeypatch.setattr("rankspace._engine.files._create_beside", refuse)
     words = "rank nowhere.npy --output out"
     assert refusal(capsys, words) == "rankspace rank: out: permission denied.\n"
 

@@ -124,11 +124,13 @@ def check_writable(path: PathLike) -> None:
     if is_stream(path):
         return
     target = Path(os.path.realpath(path))
-    if target.exists() and not os.access(target, os.W_OK):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    with suppress(FileNotFoundError):
+        # This raises for names that are too long, too.
+        os.stat(target)
+        if not os.access(target, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
     try:
-        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}."):
-            pass
+        _create_beside(target).unlink()
     except OSError as error:
         raise type(error)(error.errno, error.strerror, str(path)) from None
 
