@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import rankspace
@@ -148,6 +149,28 @@ def test_demo_without_home_or_a_writable_installation(tmp_path):
     cache = tmp_path / "rankspace-kernels-65534"
     assert cache.stat().st_mode & 0o777 == 0o700
     assert list(cache.glob("**/*.nbi"))
+
+
+# Ranks on the command line, then prints the largest resident memory of this process, in kB.
+RANK_AND_MEASURE = """
+import sys
+from rankspace.cli.main import main
+code = main(sys.argv[1:])
+print(open("/proc/self/status").read().split("VmHWM:")[1].split()[0])
+raise SystemExit(code)
+"""
+
+
+@as_root
+def test_rank_of_100_000_vectors_in_a_container_of_512_mb(tmp_path, rng):
+    np.save(tmp_path / "X.npy", rng.normal(size=(100_000, 64)).astype(np.float32))
+    np.save(tmp_path / "Q.npy", rng.normal(size=(1_000, 64)).astype(np.float32))
+    words = ["rank", "X.npy", "--queries", "Q.npy", "--output", "run.trec"]
+    result = run_as(65534, tmp_path, "-c", RANK_AND_MEASURE, *words)
+    assert result.returncode == 0, result.stderr
+    with open(tmp_path / "run.trec") as lines:
+        assert sum(1 for _ in lines) == 100 * 1_000
+    assert int(result.stdout.split()[-1]) < 512 * 1024
 
 
 RANK = """
