@@ -1,12 +1,14 @@
-"""A long session: ``PYTHONPATH=tests python -m fuzz.session --seconds 600 [TARGET ...]``.
+"""A long session: ``PYTHONPATH=src:tests python -m fuzz.session --seconds 7200 --jobs 16``.
 
-Each target runs in a process of its own, which is started again after a crash. ``--first N
---count 1 TARGET`` repeats input N of a target in this process.
+Each target runs for the same time, so fast readers get more inputs, in processes of its own, which
+are started again after a crash. A closing table has a row for each target. ``--first N --count 1
+TARGET`` repeats input N of a target in this process.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import resource
 import signal
@@ -17,15 +19,22 @@ import time
 import traceback
 import warnings
 from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from fuzz.targets import TARGETS, Target
+from rankspace._engine.tables import as_text
 
 HANG_SECONDS = 10
 START_SECONDS = 60  # imports and compilation, which do not count
 WARM_UP = 50  # inputs before memory is measured
+MEMORY_MB = 200  # a process may grow by so much; the inputs themselves are tiny
+APART = 10**8  # between the first inputs of two processes with the same target
+HEADER = ["target", "inputs", "accepted", "faults", "crashes", "slowest s", "grown MB"]
 
 
 class Hang(BaseException):
@@ -83,59 +92,138 @@ def _peak_memory() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def watch(name: str, seconds: float) -> None:
-    """Run a target in another process, again after each crash, and print a line of JSON."""
+@dataclass
+class Findings:
+    """What became of the inputs of one target, over several processes."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    faults: dict[str, int] = field(default_factory=dict)
+    crashes: list[str] = field(default_factory=list)
+    slowest_s: float = 0.0
+    grown_mb: int = 0
+
+    def add(self, found: dict[str, Any]) -> None:
+        """Add the figures of one process."""
+        self.counts.update(found["counts"])
+        self.faults = {**found["first_of_each_fault"], **self.faults}
+        self.slowest_s = max(self.slowest_s, found["slowest_s"])
+        self.grown_mb = max(self.grown_mb, found["grown_mb"])
+
+    def join(self, other: Findings) -> None:
+        """Add the figures of other processes."""
+        self.add(
+            {
+                "counts": other.counts,
+                "first_of_each_fault": other.faults,
+                "slowest_s": other.slowest_s,
+                "grown_mb": other.grown_mb,
+            }
+        )
+        self.crashes += other.crashes
+
+    def row(self, name: str) -> list[Any]:
+        """Its row of the closing table."""
+        counts = [self.counts.total(), self.counts["accepted"], self.counts["faults"]]
+        return [name, *counts, len(self.crashes), self.slowest_s, self.grown_mb]
+
+    def failures(self) -> list[str]:
+        """A sentence for each fault, crash, and for memory that grew too much."""
+        found = [f"{fault}: input {number}" for fault, number in self.faults.items()]
+        if self.grown_mb > MEMORY_MB:
+            found.append(f"memory grew by {self.grown_mb} MB")
+        return found + self.crashes
+
+
+def watch(name: str, first: int, seconds: float) -> Findings:
+    """Run a target in another process, again after each crash."""
+    findings = Findings()
     end = time.monotonic() + seconds
-    first = 0
     with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
         place = Path(folder) / "number"
-        while (left := end - time.monotonic()) > 1:
-            words = [
-                name,
-                "--first",
-                str(first),
-                "--seconds",
-                str(left),
-                "--place",
-                place,
-            ]
-            command = [sys.executable, "-m", "fuzz.session", *map(str, words)]
-            try:
-                done = subprocess.run(
-                    command,
-                    capture_output=True,
-                    text=True,
-                    timeout=left + START_SECONDS,
-                    check=False,
-                )
-                print(name, done.stdout.strip() or done.stderr[-300:], flush=True)
-                if done.returncode == 0:
-                    return
-                if not place.exists():
-                    # It does not even start.
-                    return
-                cause = f"exit code {done.returncode}"
-            except subprocess.TimeoutExpired:
-                cause = "hang in native code"
-            print(name, f"{cause} at input {place.read_text()}", flush=True)
+        while (left := end - time.monotonic()) > 0:
+            crash = _run_process(name, first, left, place, findings)
+            if not crash:
+                break
+            findings.crashes.append(crash)
+            if not place.exists():
+                # It does not even start.
+                break
             first = int(place.read_text()) + 1
+    return findings
 
 
-def main() -> None:
-    """Run all or some targets, for equal times."""
+def _run_process(
+    name: str, first: int, seconds: float, place: Path, findings: Findings
+) -> str:
+    """Run a target in one process, add what it found, and return how it crashed, if it did."""
+    words = [name, "--first", first, "--seconds", seconds, "--place", place]
+    command = [sys.executable, "-m", "fuzz.session", *map(str, words)]
+    limit = seconds + START_SECONDS
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=limit, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return f"hang in native code at input {_last(place)}"
+    if done.returncode == 0:
+        findings.add(json.loads(done.stdout))
+        return ""
+    return f"exit code {done.returncode} at input {_last(place)}: {done.stderr[-300:]}"
+
+
+def _last(place: Path) -> str:
+    return place.read_text() if place.exists() else "none"
+
+
+def run_session(
+    names: Sequence[str], seconds: float, n_jobs: int
+) -> dict[str, Findings]:
+    """Run targets for equal times, each once in every job, on inputs that differ."""
+    pieces = list(itertools.product(range(n_jobs), names))
+    total = {name: Findings() for name in names}
+
+    def run(piece: tuple[int, str]) -> Findings:
+        job, name = piece
+        return watch(name, job * APART, seconds / len(names))
+
+    with ThreadPoolExecutor(n_jobs) as threads:
+        for (_, name), found in zip(pieces, threads.map(run, pieces), strict=True):
+            total[name].join(found)
+    return total
+
+
+def closing_table(total: dict[str, Findings]) -> str:
+    """A row for each target and one for all, and a line for each failure."""
+    whole = Findings()
+    for found in total.values():
+        whole.join(found)
+    rows = [found.row(name) for name, found in total.items()] + [whole.row("all")]
+    failures = [
+        f"{name}: {line}" for name, found in total.items() for line in found.failures()
+    ]
+    return "\n".join([as_text(HEADER, rows), *failures])
+
+
+def main() -> int:
+    """Run all or some targets; the exit code is 1 if any input failed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("targets", nargs="*", choices=[*TARGETS, []], default=[])
     parser.add_argument("--seconds", type=float, default=600)
+    parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--first", type=int)
     parser.add_argument("--count", type=int, default=10**9)
     parser.add_argument("--place", type=Path, default=Path("/dev/null"))
     options = parser.parse_args()
-    if options.first is None:
-        names = options.targets or list(TARGETS)
-        for name in names:
-            watch(name, options.seconds / len(names))
-        return
+    if options.first is not None:
+        return _run_here(options)
+    # Without pyarrow there are no seeds of .parquet files.
+    names = [name for name in options.targets or TARGETS if TARGETS[name].seeds]
+    total = run_session(names, options.seconds, options.jobs)
+    print(closing_table(total))
+    return int(any(found.failures() for found in total.values()))
 
+
+def _run_here(options: argparse.Namespace) -> int:
     def stop(*_: Any) -> None:
         raise Hang
 
@@ -143,7 +231,8 @@ def main() -> None:
     warnings.simplefilter("ignore")
     limits = (options.first, options.count, options.seconds, options.place)
     print(json.dumps(run_inputs(options.targets[0], *limits)))
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())
