@@ -22,7 +22,14 @@ def write_vectors(path, vectors, names=None):
         write_table(path, {**ids, "v": list(vectors)})
 
 
-def write_table(path, columns):
-    pa = pytest.importorskip("pyarrow", reason="parquet files need pyarrow")
+def write_table(path, columns, rows_per_batch=3):
+    """Write a parquet file, a stream of Arrow (.arrow), or its file format (.feather)."""
+    pa = pytest.importorskip("pyarrow", reason="tables need pyarrow")
     pq = pytest.importorskip("pyarrow.parquet")
-    pq.write_table(pa.table(columns), path)
+    table = pa.table(columns)
+    if path.suffix == ".parquet":
+        pq.write_table(table, path, row_group_size=rows_per_batch)
+        return
+    kinds = {".arrow": pa.ipc.new_stream, ".feather": pa.ipc.new_file}
+    with kinds[path.suffix](path, table.schema) as writer:
+        writer.write_table(table, rows_per_batch)

@@ -144,7 +144,7 @@ def test_ids_are_text(tmp_path):
         read_names(tmp_path / "x.parquet")
 
 
-@pytest.mark.parametrize("kind", ["npz", "parquet"])
+@pytest.mark.parametrize("kind", ["npz", "parquet", "arrow", "feather"])
 def test_row_ids_beside_the_vectors(tmp_path, kind):
     write_vectors(tmp_path / f"x.{kind}", np.eye(2), ["b", "a"])
     assert read_names(tmp_path / f"x.{kind}") == ["b", "a"]
@@ -196,7 +196,7 @@ def test_a_table_of_numbers_is_a_matrix(tmp_path):
         (
             "x.pickle",
             b"no",
-            r"a file of .npy, .npz, .parquet, .safetensors: got .*x.pickle",
+            r"a file of .npy, .npz, .safetensors, .parquet, .*: got .*x.pickle",
         ),
     ],
 )
@@ -216,7 +216,7 @@ def test_files_that_cannot_be_read_raise_one_sentence(tmp_path, name, content, m
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_missing_file(tmp_path, kind):
-    if kind == "parquet":
+    if kind in ("parquet", "arrow", "feather"):
         pytest.importorskip("pyarrow")
     with pytest.raises(FileNotFoundError):
         read_vectors(tmp_path / f"none.{kind}")
@@ -283,7 +283,7 @@ def test_an_index_and_a_learner_read_every_kind_of_file(tmp_path, rng, kind):
     write_vectors(path, X, [f"d{i}" for i in range(30)])
     index = Index(path)
     assert index.rank(X[:2], 3).items.tolist() == Index(X).rank(X[:2], 3).items.tolist()
-    if kind in ("npz", "parquet"):
+    if kind in ("npz", "parquet", "arrow", "feather"):
         assert index.rank(X[:1], 1).ids(0) == ["d0"]
         assert index.add(path, ids=[f"e{i}" for i in range(30)]).n_items == 60
     else:
@@ -294,7 +294,7 @@ def test_an_index_and_a_learner_read_every_kind_of_file(tmp_path, rng, kind):
 
 def test_other_files_are_no_vectors(tmp_path):
     with pytest.raises(
-        ValueError, match=r"a file of .npy, .npz, .parquet, .safetensors"
+        ValueError, match=r"a file of .npy, .npz, .safetensors, .parquet"
     ):
         Index(tmp_path / "x.txt")
 

@@ -1,10 +1,13 @@
 """Everything that X may be: arrays, vector files, folders of shards and dask arrays.
 
-Vector files are .npy (memory-mapped, never read whole), .npz, .parquet and .safetensors.
+Vector files are .npy (memory-mapped, never read whole), .npz, .safetensors, and tables: .parquet,
+.arrow and .feather, which are read in batches. A folder or a pattern names several files of one
+kind, which hold consecutive rows.
 """
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import math
 import os
@@ -19,55 +22,132 @@ from uuid import uuid4
 
 import numpy as np
 
+from .columns import (
+    TABLE_SUFFIXES,
+    Table,
+    VectorColumns,
+    as_text,
+    check_column,
+    first_id_column,
+    frame_table,
+    has_vector_column,
+    id_column,
+    only,
+    open_table,
+)
 from .files import PathLike, foreign_bytes, replacing
-from .optional import require
 from .parallel.backend import scratch_folder
 from .parallel.transport import mapped_file
 
-SUFFIXES = (".npy", ".npz", ".parquet", ".safetensors")
-ID_COLUMNS = ("_id", "id", "ids", "item_id", "doc_id", "docid", "query_id", "qid")
+SUFFIXES = (".npy", ".npz", ".safetensors", *TABLE_SUFFIXES)
+# Several files of these hold consecutive rows.
+PARTS = (".npy", *TABLE_SUFFIXES)
 BLOCK = 8192  # rows
 
 
-def as_rows(X: Any, name: str = "X") -> Any:
-    """Read ``X`` if it is a vector file or a dask.array; return any other matrix unchanged.
+def as_rows(X: Any, name: str = "X", column: str | None = None) -> Any:
+    """Read ``X`` if it is a vector file, a dataframe with vectors or a dask.array.
 
-    A .npy file is memory-mapped. The .npy files of a folder, in the order of their names, and the
-    chunks of a dask.array are first joined in one file of the scratch folder, whose name depends on
-    nothing but their content.
+    Any other matrix is returned unchanged. A .npy file is memory-mapped. Tables, the files of a
+    folder or a pattern in the order of their names, and the chunks of a dask.array are first joined
+    in one file of the scratch folder, whose name depends on nothing but their content.
     """
     if isinstance(X, str | os.PathLike):
-        path = Path(X)
-        if path.is_dir():
-            return _join_folder(path)
-        if path.suffix not in SUFFIXES:
-            raise ValueError(
-                f"{name} must be an array, a file of {', '.join(SUFFIXES)}, a folder of .npy files "
-                f"or a dask.array: got {path}."
-            )
-        return _open_matrix(path)
+        return _open_rows(X, name, column)
     if hasattr(X, "__dask_graph__") and hasattr(X, "chunks"):
         return _join_chunks(X)
+    if has_vector_column(X):
+        return _join_table(frame_table(X, name), column)
     check_is_matrix(X, name)
     return X
 
 
-def read_vectors(path: PathLike, n_rows: int | None = None) -> Any:
+def _open_rows(source: PathLike, name: str, column: str | None) -> np.ndarray:
+    """The matrix of a vector file, a folder or a pattern, memory-mapped if it is large."""
+    files = vector_files(source, name)
+    suffix = files[0].suffix
+    if suffix in TABLE_SUFFIXES:
+        rows = _join_table(open_table(files), column)
+    elif suffix == ".npy":
+        if column is not None:
+            raise ValueError(f"column must name one of a table: {source} has none.")
+        rows = _join_files(files)
+    else:
+        rows = _only_matrix(source, _READERS[suffix](files[0]), column)
+    _check_matrix(rows, source)
+    return rows
+
+
+def vector_files(source: PathLike, name: str = "vectors") -> list[Path]:
+    """The files of vectors that a path, a folder or a pattern such as ``parts/*.parquet`` names."""
+    path = Path(source)
+    if path.is_dir():
+        return _parts(sorted(path.iterdir()), path)
+    if is_pattern(path):
+        return _parts(sorted(map(Path, glob.glob(str(path), recursive=True))), path)
+    if path.suffix not in SUFFIXES:
+        raise ValueError(
+            f"{name} must be an array, a file of {', '.join(SUFFIXES)}, a folder or pattern of "
+            f"{', '.join(PARTS)} files, or a dask.array: got {path}."
+        )
+    return [path]
+
+
+def is_pattern(path: Path) -> bool:
+    """Whether a path that does not exist has wildcards."""
+    return any(sign in str(path) for sign in "*?[") and not path.exists()
+
+
+def _parts(found: list[Path], source: Path) -> list[Path]:
+    """The files that hold rows, which must be of one kind."""
+    files = [
+        path for path in found if path.suffix in PARTS and path.name[0] not in "._"
+    ]
+    kinds = sorted({path.suffix for path in files})
+    if not kinds:
+        raise ValueError(
+            f"{source} must hold {', '.join(PARTS[:-1])} or {PARTS[-1]} files, each with some of "
+            "the rows: it has none."
+        )
+    if len(kinds) > 1:
+        raise ValueError(
+            f"{source} must hold files of one kind: got {' and '.join(kinds)}. Name those to read "
+            f"by a pattern, such as '*{kinds[0]}'."
+        )
+    return files
+
+
+def is_vector_source(source: PathLike) -> bool:
+    """Whether a path names vectors: a file, a pattern, or a folder with nothing but parts."""
+    path = Path(source)
+    if not path.is_dir():
+        return path.suffix in SUFFIXES or is_pattern(path)
+    names = [entry.name for entry in path.iterdir()]
+    if any(name.startswith(("corpus.jsonl", "queries.jsonl")) for name in names):
+        return False
+    return any(Path(name).suffix in PARTS for name in names)
+
+
+def read_vectors(
+    path: PathLike, n_rows: int | None = None, column: str | None = None
+) -> Any:
     """Read a vector file and check that it holds a finite matrix.
 
     Parameters
     ----------
     path : path
-        A .npy file, which is memory-mapped, or a .npz, .parquet or .safetensors file. Pickled
-        objects are never loaded. Half precision is read as single.
+        A .npy file, which is memory-mapped, any other vector file, or a folder or pattern of them.
+        Pickled objects are never loaded. Half precision is read as single.
     n_rows : int, optional
         How many rows it must have.
+    column : str, optional
+        The column of vectors, or the array, if there are several.
 
     Returns
     -------
     ndarray
     """
-    vectors = _open_matrix(path)
+    vectors = _open_rows(path, "vectors", column)
     if n_rows is not None and len(vectors) != n_rows:
         raise ValueError(
             f"{path} must have one row for each of {n_rows} lines of the texts: got shape "
@@ -144,10 +224,12 @@ def check_is_matrix(X: Any, name: str) -> None:
         )
 
 
-def stored_names(X: Any) -> list[str] | None:
-    """The row ids stored in ``X`` if it is a vector file that has some."""
+def stored_names(X: Any, column: str | None = None) -> list[str] | None:
+    """The row ids stored in ``X`` if it is a vector file or a dataframe that has some."""
     if isinstance(X, str | os.PathLike):
-        return read_names(X)
+        return read_names(X, column)
+    if has_vector_column(X):
+        return _table_names(frame_table(X, "X"), column)
     return None
 
 
@@ -156,41 +238,52 @@ def is_vector_file(path: PathLike) -> bool:
     return Path(path).suffix in SUFFIXES
 
 
-def read_names(path: PathLike) -> list[str] | None:
-    """The row ids that a .npz or .parquet file stores beside its vectors, if any."""
-    reader = _READERS.get(Path(path).suffix)
-    if reader is None:
-        return None
-    vectors, names = reader(path)
-    if names is None:
-        return None
-    if np.shape(names) != (len(vectors),):
+def read_names(path: PathLike, column: str | None = None) -> list[str] | None:
+    """The row ids that a .npz file or a table stores beside its vectors, if any."""
+    files = vector_files(path)
+    suffix = files[0].suffix
+    if suffix in TABLE_SUFFIXES:
+        return _table_names(open_table(files), column)
+    names = None
+    if suffix == ".npz":
+        arrays = _read_npz(path)
+        names = column or first_id_column(arrays)
+        check_column(path, names, arrays)
+    elif column is not None:
+        raise ValueError(f"ids must be in a column of a table: {path} has none.")
+    return None if names is None else _array_names(path, arrays, names)
+
+
+def _array_names(
+    path: PathLike, arrays: dict[str, np.ndarray], column: str
+) -> list[str]:
+    """The ids of a .npz file, one for each row of every matrix in it."""
+    names = arrays[column]
+    heights = {len(array) for array in arrays.values() if array.ndim == 2}
+    for height in heights - {len(names) if names.ndim == 1 else -1}:
         raise ValueError(
-            f"{path} must have one id for each of {len(vectors)} rows: got ids of shape "
-            f"{np.shape(names)}."
+            f"{path} must have one id for each of {height} rows: got ids of shape "
+            f"{names.shape}."
         )
-    return [_as_id(path, row, name) for row, name in enumerate(names)]
+    return [as_text(path, column, row, name) for row, name in enumerate(names)]
 
 
-def _as_id(path: PathLike, row: int, name: Any) -> str:
-    """An id as text; bytes are UTF-8."""
-    if name is None:
-        raise ValueError(f"{path} must have an id for each row: row {row} has none.")
-    if isinstance(name, bytes):
-        return name.decode()
-    return str(name)
+def _table_names(table: Table, column: str | None) -> list[str] | None:
+    names = id_column(table, column)
+    return None if names is None else table.strings(names)
 
 
 class VectorBlocks:
     """Iterate over the rows of an array or a vector file in blocks.
 
-    A .npy file is mapped anew for each block, so that no more of it than a block stays in memory;
-    other files are read as a whole.
+    A .npy file is mapped anew for each block, so that no more of it than a block stays in memory.
+    Tables and folders are joined in such a file; other files are read as a whole.
 
     Parameters
     ----------
     vectors : path or array-like of shape (n_rows, n_features)
-        A vector file, or the vectors themselves. Half precision is read as single.
+        A vector file, folder or pattern, or the vectors themselves. Half precision is read as
+        single.
     size : int, default=8192
         Rows per block.
 
@@ -209,11 +302,13 @@ class VectorBlocks:
         self._source: Any = vectors
         if isinstance(vectors, str | os.PathLike):
             self.name = str(vectors)
-            if Path(vectors).suffix != ".npy":
-                self._source = _open_matrix(vectors)
+            self._source = _open_rows(vectors, self.name, None)
         else:
+            if has_vector_column(vectors):
+                vectors = as_rows(vectors)
             self._source = np.asarray(vectors)
             _check_matrix(self._source, self.name)
+        self._mapped = mapped_file(self._source)
         matrix = self._open()
         if 0 in matrix.shape:
             raise ValueError(
@@ -234,9 +329,9 @@ class VectorBlocks:
         return self._read(np.sort(chosen))
 
     def _open(self) -> np.ndarray:
-        if isinstance(self._source, np.ndarray):
-            return self._source
-        return _open_matrix(self._source)
+        if self._mapped is not None:
+            return self._mapped.open()
+        return self._source
 
     def _read(self, rows: Any) -> np.ndarray:
         block = np.array(self._open()[rows], dtype=self.dtype, order="C")
@@ -260,21 +355,6 @@ def _check_finite(block: np.ndarray, name: Any) -> None:
         raise ValueError(f"{name} must hold finite numbers: got NaN or infinity.")
 
 
-def _open_matrix(path: PathLike) -> np.ndarray:
-    """The matrix of a vector file, memory-mapped if it is a .npy."""
-    suffix = Path(path).suffix
-    if suffix not in SUFFIXES:
-        raise ValueError(
-            f"vectors must be in a file of {', '.join(SUFFIXES)}: got {path}."
-        )
-    if suffix == ".npy":
-        vectors = map_npy(path)
-    else:
-        vectors, _ = _READERS[suffix](path)
-    _check_matrix(vectors, path)
-    return vectors
-
-
 # ---------------------------------------------------------------------- file formats
 
 
@@ -294,11 +374,9 @@ def _check_unicode(array: np.ndarray) -> None:
             raise ValueError("its text is no Unicode")
 
 
-def _read_npz(path: PathLike) -> tuple[Any, Any]:
+def _read_npz(path: PathLike) -> dict[str, np.ndarray]:
     with foreign_bytes(path, "a .npz file of plain arrays, from numpy.savez"):
-        arrays = _arrays_of_zip(path)
-    name = _first_id_column(arrays)
-    return _only_matrix(path, arrays), arrays.get(name)
+        return _arrays_of_zip(path)
 
 
 def _arrays_of_zip(path: PathLike) -> dict[str, np.ndarray]:
@@ -330,103 +408,45 @@ def _check_size(stream: Any, entry: zipfile.ZipInfo) -> None:
         )
 
 
-def _read_safetensors(path: PathLike) -> tuple[Any, None]:
+def _read_safetensors(path: PathLike) -> dict[str, np.ndarray]:
     from safetensors.numpy import load_file
 
     with foreign_bytes(path, "a safetensors file of a type that NumPy has"):
-        arrays = load_file(path)
-    return _only_matrix(path, arrays), None
+        arrays: dict[str, np.ndarray] = load_file(path)
+    return arrays
 
 
-def _read_parquet(path: PathLike) -> tuple[Any, Any]:
-    """The vectors are a column of lists, or all columns of numbers."""
-    require("pyarrow", extra="parquet")
-    pq = require("pyarrow.parquet", extra="parquet")
-    with foreign_bytes(path, "a parquet file"):
-        table = pq.read_table(path)
-    id_column = _first_id_column(table.column_names)
-    names = None
-    if id_column:
-        names = table[id_column].to_pylist()
-    lists = [field.name for field in table.schema if _is_list(field.type)]
-    if lists:
-        column = _only(path, lists, "column of vectors")
-        return _stack_lists(path, table[column]), names
-    columns = [
-        table[field.name].to_numpy()
-        for field in table.schema
-        if field.name != id_column and _is_number(field.type)
-    ]
-    if not columns:
-        return np.zeros(0), names
-    return np.column_stack(columns), names
-
-
-_READERS: dict[str, Callable[[PathLike], tuple[Any, Any]]] = {
+_READERS: dict[str, Callable[[PathLike], dict[str, np.ndarray]]] = {
     ".npz": _read_npz,
-    ".parquet": _read_parquet,
     ".safetensors": _read_safetensors,
 }
 
 
-def _first_id_column(columns: Iterable[str]) -> str:
-    """The column that holds row ids, or an empty string."""
-    return next((name for name in ID_COLUMNS if name in columns), "")
-
-
-def _only_matrix(path: PathLike, arrays: dict[str, np.ndarray]) -> np.ndarray:
+def _only_matrix(
+    path: PathLike, arrays: dict[str, np.ndarray], chosen: str | None
+) -> np.ndarray:
+    if chosen is not None:
+        check_column(path, chosen, arrays)
+        return arrays[chosen]
     matrices = [name for name, array in arrays.items() if array.ndim == 2]
-    return arrays[_only(path, matrices, "matrix")]
-
-
-def _only(path: PathLike, names: list[str], kind: str) -> str:
-    if len(names) != 1:
-        raise ValueError(
-            f"{path} must hold one {kind}: got {', '.join(names) or 'none'}. Write one to a file "
-            "of its own."
-        )
-    return names[0]
-
-
-def _is_list(kind: Any) -> bool:
-    from pyarrow import types
-
-    return bool(
-        types.is_list(kind)
-        or types.is_large_list(kind)
-        or types.is_fixed_size_list(kind)
-    )
-
-
-def _is_number(kind: Any) -> bool:
-    from pyarrow import types
-
-    return bool(types.is_floating(kind) or types.is_integer(kind))
-
-
-def _stack_lists(path: PathLike, column: Any) -> np.ndarray:
-    import pyarrow.compute as pc
-
-    widths = pc.unique(pc.list_value_length(column)).to_pylist()
-    if len(widths) != 1 or widths[0] is None:
-        shown = ", ".join(map(str, widths[:5])).replace("None", "missing")
-        raise ValueError(
-            f"{path} must hold vectors of the same width: got widths {shown}."
-        )
-    with foreign_bytes(path, "a parquet file"):
-        values = pc.list_flatten(column).to_numpy()
-        return np.asarray(values).reshape(len(column), widths[0])
+    return arrays[only(path, matrices, "matrix")]
 
 
 # ---------------------------------------------------------------------- shards and chunks
 
 
-def _join_folder(folder: Path) -> np.ndarray:
-    files = sorted(folder.glob("*.npy"))
-    if not files:
-        raise ValueError(
-            f"{folder} must hold .npy files, each with some of the rows: it has none."
-        )
+def _join_table(table: Table, column: str | None) -> np.ndarray:
+    """The vectors of a table; those of a large one go to a scratch file, by batches."""
+    vectors = VectorColumns(table, column)
+    shape = vectors.shape
+    if len(shape) != 2:
+        return np.zeros(shape)
+    if table.n_rows > BLOCK:
+        return _join_blocks(vectors, shape, vectors.dtype)
+    return np.concatenate(list(vectors))
+
+
+def _join_files(files: Sequence[Path]) -> np.ndarray:
     shards = [map_npy(path) for path in files]
     first = shards[0]
     if len(shards) == 1:
@@ -434,7 +454,7 @@ def _join_folder(folder: Path) -> np.ndarray:
     for path, shard in zip(files, shards, strict=True):
         if not _fits(shard, first):
             raise ValueError(
-                f"files of {folder} must be matrices of the same width and type: "
+                f"files of {files[0].parent} must be matrices of the same width and type: "
                 f"{files[0].name} has {first.shape} of {first.dtype}, "
                 f"{path.name} {shard.shape} of {shard.dtype}."
             )
