@@ -546,7 +546,7 @@ def test_files_of_a_folder_must_have_the_same_width(tmp_path):
     np.save(tmp_path / "b.npy", np.zeros((3, 4)))
     with pytest.raises(ValueError, match=r"a\.npy has \(3, 2\).*b\.npy \(3, 4\)"):
         GMML().fit(tmp_path, [0, 1] * 3)
-    with pytest.raises(ValueError, match="a folder of"):
+    with pytest.raises(ValueError, match="a folder or pattern of"):
         GMML().fit(tmp_path / "c.csv", [0, 1])
 
 
