@@ -639,7 +639,7 @@ def test_labels_are_learned_under_the_cosine():
     [("query", "dot"), ("query", "cosine"), ("shared", "euclidean")],
 )
 def test_the_loss_is_that_of_what_the_metric_ranks_by(sides, similarity):
-    """The final loss, again from the distances of the metric for vectors as they are."""
+    """The final loss, again from the distances of the metric for unchanged vectors."""
     X, Q, relevance = planted(n=120, n_queries=30)
     X, Q = stretched(X, Q)
     reg, temperature = 0.01, 0.5
