@@ -107,7 +107,9 @@ def next_steps(metric: Any, kind: str, path: str) -> Next:
     if kind == "local metric":
         return _local_steps(metric, path)
     if kind == "unchanged vectors":
-        advice = f"search your vectors unchanged, by {_search(metric)}; there is no map."
+        advice = (
+            f"search your vectors unchanged, by {_search(metric)}; there is no map."
+        )
         return Next(advice, [])
     file = shlex.quote(path)
     transform = f"rankspace transform {file}"
