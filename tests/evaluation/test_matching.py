@@ -159,3 +159,16 @@ def test_a_run_that_finds_little_is_a_bad_run_and_no_bad_join(collection):
         [f"d{item}"],
     )
     assert evaluate(run, relevance, "r@1").means["r@1"] < 0.1
+
+
+def test_a_run_does_not_join_unnamed_judgments_by_position(collection):
+    """A run file numbers items as it meets them: those are no rows of anybody's matrix."""
+    X, Q, nearest = collection
+    relevance = Relevance.from_lists(nearest, n_items=N_ITEMS)
+    expected = evaluate(Index(X).rank(Q, 5), relevance, "map").means
+    run = rank(collection).to_run()
+    backwards = Ranking.from_run(dict(reversed(run.items())))
+    assert evaluate(backwards, relevance, "map").means == expected
+    named = Ranking.from_run(rank(collection, "d{}").to_run())
+    with pytest.raises(ValueError, match="row numbers, from 0, for want of names"):
+        evaluate(named, relevance, "map")

@@ -49,11 +49,8 @@ def read_trec_run(path: PathLike) -> Ranking:
         entries[code] = place
     if not lists:
         raise ValueError(f"{path} must have at least one line: got an empty file.")
-    return Ranking.from_pairs(
-        [_sorted(entries) for entries in lists.values()],
-        len(items),
-        query_ids=list(lists),
-        item_ids=list(items),
+    return Ranking.from_named_lists(
+        [_sorted(entries) for entries in lists.values()], list(lists), list(items)
     )
 
 

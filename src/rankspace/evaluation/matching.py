@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +22,18 @@ from ..search.ranking import Ranking
 
 RANKING = "the ranking"
 JUDGMENTS = "the judgments"
+
+
+def named_like(ranking: Any, relevance: Relevance) -> Relevance:
+    """Judgments with row numbers as missing ids, if the ranking knows its rows by name only."""
+    if not getattr(ranking, "known_by_name", False):
+        return relevance
+    query_ids, item_ids = relevance.query_ids, relevance.item_ids
+    if query_ids is None:
+        query_ids = row_names(relevance.n_queries)
+    if item_ids is None:
+        item_ids = row_names(relevance.n_items)
+    return replace(relevance, query_ids=query_ids, item_ids=item_ids)
 
 
 def list_of(ranking: Ranking, relevance: Relevance, query: int) -> int:

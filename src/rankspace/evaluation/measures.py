@@ -16,7 +16,7 @@ from ..relevance.relevance import Relevance
 from ..relevance.rows import take_or_none
 from ..search.blocks import RankingBlocks
 from ..search.ranking import Ranking
-from .matching import check_items, check_queries, new_items, places
+from .matching import check_items, check_queries, named_like, new_items, places
 from .report import Comparison, Report, compare
 
 __all__ = ["MEASURES", "Comparison", "Measure", "Report", "compare", "evaluate"]
@@ -177,7 +177,8 @@ def evaluate(
 ) -> Report:
     """Evaluate ranked lists against relevance judgments: MAP, NDCG, precision, recall, AUC ...
 
-    List ``i`` belongs to query ``i`` unless both sides have query ids. Then lists are matched by
+    List ``i`` belongs to query ``i`` unless both sides have query ids, or the ranking was read from
+    a run, where row numbers stand for ids that the judgments lack. Then lists are matched by
     id: a query without a list is scored as if its list were empty and is counted in the report, and
     a list without a query is ignored. Items are matched by id in the same way. If more than a few
     ids have no match, that is an error, which names the likely cause.
@@ -228,6 +229,7 @@ def evaluate(
         raise ValueError(f"ties must be 'index' or 'mean': got {ties!r}.")
     if empty != "skip" and not isinstance(empty, Real):
         raise ValueError(f"empty must be 'skip' or a number: got {empty!r}.")
+    relevance = named_like(ranking, relevance)
     evaluator = _Evaluator(relevance, names, mean_of_ties=ties == "mean")
     evaluator.evaluate(ranking)
     values = evaluator.values

@@ -43,6 +43,9 @@ class Ranking:
         Names of the queries and of the rows of ``X``.
     similarity : {"cosine", "dot", "euclidean"}, optional
         What vectors were compared by, before a metric maps them; None if it is not known.
+    known_by_name : bool, default=False
+        Whether queries and items have numbers of this ranking only, such as those read from a run
+        file. Then judgments without ids are joined by row numbers, as names.
 
     Examples
     --------
@@ -60,6 +63,7 @@ class Ranking:
     query_ids: Any = None
     item_ids: Any = None
     similarity: str | None = None
+    known_by_name: bool = False
 
     def __post_init__(self) -> None:
         indptr = whole_numbers(self.indptr, "indptr")
@@ -174,9 +178,7 @@ class Ranking:
             scores = np.array(list(row.values()), dtype=float)
             order = np.lexsort((items, -scores))
             lists.append((items[order], -scores[order]))
-        return cls.from_pairs(
-            lists, len(names), query_ids=[str(query) for query in run], item_ids=names
-        )
+        return cls.from_named_lists(lists, [str(query) for query in run], names)
 
     @classmethod
     def from_pairs(
@@ -194,6 +196,19 @@ class Ranking:
         items = np.concatenate([items for items, _ in padded])
         distances = np.concatenate([distances for _, distances in padded])
         return cls(indptr, items, distances, n_items, query_ids, item_ids)
+
+    @classmethod
+    def from_named_lists(
+        cls,
+        lists: list[tuple[np.ndarray, np.ndarray]],
+        query_ids: Sequence[str],
+        item_ids: Sequence[str],
+    ) -> Ranking:
+        """Ranking from sorted lists of (items, distances) that name all queries and items."""
+        ranking = cls.from_pairs(
+            lists, len(item_ids), query_ids=query_ids, item_ids=item_ids
+        )
+        return replace(ranking, known_by_name=True)
 
     @classmethod
     def join(cls, blocks: Sequence[Ranking]) -> Ranking:
@@ -219,6 +234,7 @@ class Ranking:
             np.concatenate(names) if names else None,
             first.item_ids,
             first.similarity,
+            first.known_by_name,
         )
 
     @property

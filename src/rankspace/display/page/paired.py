@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from ...evaluation.matching import named_like
 from ...evaluation.measures import evaluate
 from ...evaluation.report import Comparison, Report, compare, same_queries
 from ...relevance.relevance import Relevance
@@ -103,6 +104,8 @@ def pair_reports(
             raise ValueError(
                 f"{what} must be two, before and after: got {len(values)}."
             )
+    for ranking in rankings:
+        relevance = named_like(ranking, relevance)
     order = same_queries(before, after)
     before_values = {}
     after_values = {}
