@@ -13,14 +13,14 @@ demo: $(VENV)/.installed
 	$(BIN)/rankspace demo
 
 test: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -n auto $(TESTS)
+	$(BIN)/python -m pytest -n auto --dist worksteal $(TESTS)
 
 # What takes minutes: many threads, memory leaks, the whole suite with the checks of Python's
 # development mode, and whether the installed packages agree.
 check-long: $(VENV)/.installed-dev
 	$(BIN)/python -m pip check
 	$(BIN)/python -m pytest -m long -rA $(TESTS)
-	$(BIN)/python -X dev -W error -m pytest -n auto $(TESTS)
+	$(BIN)/python -X dev -W error -m pytest -n auto --dist worksteal $(TESTS)
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check src tests experiments benchmarks examples docs

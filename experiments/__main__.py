@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from rankspace._engine.tables import as_text
+from rankspace.cli.parameters import parse_parameter
 
 from . import list_recipes, load_recipe, reproduce
 from .run import HOME
@@ -67,7 +66,7 @@ def _answer(options: argparse.Namespace) -> str:
     recipe = load_recipe(options.name)
     if options.requirements:
         return " ".join(recipe.requires)
-    recipe = recipe.with_options(dict(map(_parse_option, options.set)))
+    recipe = recipe.with_options(dict(map(parse_parameter, options.set)))
     print(f"running {recipe.name}, which takes {recipe.cost}", file=sys.stderr)
     outcome = reproduce(
         recipe, options.folder, n_jobs=options.jobs, progress=_show_progress
@@ -85,17 +84,6 @@ def _listing(as_json: bool) -> str:
     return as_text(
         ["name", "shows", "takes"], [(r.name, r.title, r.cost) for r in recipes]
     )
-
-
-def _parse_option(text: str) -> tuple[str, Any]:
-    """Name and value of an option, the value as TOML writes it."""
-    try:
-        ((name, value),) = tomllib.loads(text).items()
-    except ValueError as error:
-        raise ValueError(
-            f"--set must be OPTION=VALUE, such as n_splits=5: got {text!r}."
-        ) from error
-    return name, value
 
 
 def _show_progress(fraction: float) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
+
+from rankspace.cli.parameters import check_value
 
 FOLDER = Path(__file__).parent / "recipes"
 
@@ -41,14 +43,22 @@ class Recipe:
     content: Mapping[str, Any] = field(default_factory=dict)
 
     def with_options(self, changes: Mapping[str, Any]) -> Self:
-        """Return the recipe with some of its options changed."""
+        """Return the recipe with some of its options changed, each to a value of its type."""
         unknown = sorted(set(changes) - set(self.options))
         if unknown:
             raise ValueError(
                 f"recipe {self.name} has no option {unknown[0]!r}: it has "
                 f"{', '.join(self.options) or 'none'}."
             )
+        for name, value in changes.items():
+            kind = _kind_of(self.options[name])
+            check_value(f"{name} of recipe {self.name}", value, kind)
         return replace(self, options={**self.options, **changes})
+
+
+def _kind_of(default: Any) -> Any:
+    """The type of an option: that of its default; lists hold numbers."""
+    return Sequence[float] if isinstance(default, list) else type(default)
 
 
 def list_recipes() -> list[str]:

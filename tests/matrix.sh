@@ -25,7 +25,7 @@ run() { # name, interpreter, packages
     echo "== $name: $(".venv-$name/bin/python" -c 'import sys, sklearn, numpy, numba
 print("Python", sys.version.split()[0], "scikit-learn", sklearn.__version__,
       "numpy", numpy.__version__, "numba", numba.__version__)')"
-    ".venv-$name/bin/python" -m pytest -q -n auto "${TESTS[@]}"
+    ".venv-$name/bin/python" -m pytest -q -n auto --dist worksteal "${TESTS[@]}"
 }
 
 # shellcheck disable=SC2086

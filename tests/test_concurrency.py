@@ -61,7 +61,6 @@ def test_threads_get_the_answers_of_calls_in_turn(n_threads, n_calls):
     ("method", "n_calls"),
     [
         ("fork", 35),
-        ("spawn", 35),
         pytest.param("fork", 400, marks=pytest.mark.long),
         pytest.param("spawn", 400, marks=pytest.mark.long),
         pytest.param("forkserver", 400, marks=pytest.mark.long),

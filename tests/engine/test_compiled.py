@@ -138,6 +138,7 @@ def run_as(user, folder, *command):
     )
 
 
+@pytest.mark.long
 @as_root
 def test_demo_without_home_or_a_writable_installation(tmp_path):
     result = run_as(
@@ -146,7 +147,11 @@ def test_demo_without_home_or_a_writable_installation(tmp_path):
     assert result.returncode == 0, result.stderr
     assert "Warning" not in result.stderr
     assert (tmp_path / "demo.html").stat().st_size > 10_000
-    cache = tmp_path / "rankspace-kernels-65534"
+    check_private_cache(tmp_path / "rankspace-kernels-65534")
+
+
+def check_private_cache(cache):
+    """A cache that only its user can write, with the code of a kernel."""
     assert cache.stat().st_mode & 0o777 == 0o700
     assert list(cache.glob("**/*.nbi"))
 
@@ -171,6 +176,8 @@ def test_rank_of_100_000_vectors_in_a_container_of_512_mb(tmp_path, rng):
     with open(tmp_path / "run.trec") as lines:
         assert sum(1 for _ in lines) == 100 * 1_000
     assert int(result.stdout.split()[-1]) < 512 * 1024
+    assert "Warning" not in result.stderr
+    check_private_cache(tmp_path / "rankspace-kernels-65534")
 
 
 RANK = """

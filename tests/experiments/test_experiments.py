@@ -1,6 +1,7 @@
 """Recipes: each one runs in small, selects models on validation data only, and can resume."""
 
 import json
+import re
 import tomllib
 from dataclasses import replace
 
@@ -339,6 +340,30 @@ def test_unknown_names():
         load_recipe("mlr-table-2").with_options({"splits": 3})
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "kind"),
+    [
+        ("n_splits", 2.5, "a whole number"),
+        ("n_splits", "many", "a whole number"),
+        ("n_splits", True, "a whole number"),
+        ("test_size", [0.2], "a number"),
+        ("votes", 3, "a list of numbers"),
+        ("votes", ["one"], "a list of numbers"),
+        ("against", 1, "text"),
+    ],
+)
+def test_options_have_the_types_of_their_defaults(name, value, kind):
+    message = f"{name} of recipe mlr-table-2 must be {kind}: got "
+    with pytest.raises(ValueError, match=re.escape(f"{message}{value!r}.")):
+        load_recipe("mlr-table-2").with_options({name: value})
+
+
+def test_whole_numbers_are_numbers_and_lists_take_both():
+    changes = {"test_size": 1, "votes": [1, 2.5], "against": "LMNN"}
+    changed = load_recipe("mlr-table-2").with_options(changes)
+    assert changes.items() <= changed.options.items()
+
+
 def test_a_recipe_names_the_package_it_lacks(tmp_path):
     recipe = replace(load_recipe("mlr-figure-1"), requires=("no_such_package",))
     with pytest.raises(
@@ -372,6 +397,10 @@ def test_the_command_names_the_packages_of_a_recipe(capsys):
     ("words", "message"),
     [
         (["mlr-figure-1", "--set", "60"], "must be OPTION=VALUE"),
+        (
+            ["mlr-figure-1", "--set", "votes=few"],
+            "votes of recipe mlr-figure-1 must be a w",
+        ),
         (["nope"], "there is no recipe 'nope'"),
         (["nowhere.toml"], "No such file"),
     ],

@@ -440,6 +440,12 @@ def test_many_rows_are_subsampled():
     assert part.n_queries == 220
 
 
+def test_too_few_rows_to_learn_from_are_refused(wine):
+    message = "max_items is too small: among 2 random rows of 178, no query has both"
+    with pytest.raises(ValueError, match=message):
+        ListwiseMap(max_items=2, random_state=0).fit(*wine)
+
+
 def test_groups_are_weighted_by_their_queries():
     X, Q, relevance = planted()
     weighted = replace(relevance, weights=np.arange(1.0, relevance.n_queries + 1))

@@ -158,7 +158,7 @@ def test_runs_in_two_processes_write_equal_files(tmp_path):
     for name in ("one", "another"):
         folder = tmp_path / name
         folder.mkdir()
-        words = "fit wine --method mlr -C 10 --measure auc --output secret"
+        words = "fit wine --method gmml --output secret"
         command = [sys.executable, "-m", "rankspace.cli", *words.split()]
         subprocess.run(command, cwd=folder, check=True, capture_output=True)
         contents.append((folder / "secret").read_bytes())

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from .._engine.files import PathLike
-from .options import add_verb, as_json, check_page
+from .options import add_verb, as_json
 from .progress import Progress
 
 MEASURES = "ndcg-linear@10 map r@10 mrr"
@@ -34,7 +34,6 @@ def demo(options: argparse.Namespace) -> str:
     """Tune a metric on a small collection."""
     from ..datasets import load_scifact_sample
 
-    check_page(options.output)
     dataset = load_scifact_sample()
     with Progress("rankspace demo") as progress:
         tuned = _tune(dataset, options.seed, progress)

@@ -163,19 +163,6 @@ def add_cluster(parser: Any) -> None:
     )
 
 
-def check_output(output: str | None, option: str = "--output") -> None:
-    """Raise before any work is done if the output file cannot be written."""
-    if output is None:
-        return
-    if Path(output).is_dir() or output.endswith(("/", os.sep)):
-        raise ValueError(f"{option} must name a file: got the folder {output}.")
-    if not Path(output).parent.is_dir():
-        raise ValueError(
-            f"the folder {Path(output).parent} does not exist: create it first."
-        )
-    check_writable(output)
-
-
 def check_outputs(options: argparse.Namespace) -> None:
     """Raise before any work is done if a file that the verb writes cannot be written.
 
@@ -183,7 +170,7 @@ def check_outputs(options: argparse.Namespace) -> None:
     """
     outputs = _outputs(options)
     for i, (option, path) in enumerate(outputs):
-        check_output(path, option)
+        _check_output(path, option)
         for other, earlier in outputs[:i]:
             if os.path.realpath(path) == os.path.realpath(earlier):
                 raise ValueError(
@@ -197,6 +184,17 @@ def check_outputs(options: argparse.Namespace) -> None:
     _check_suffixes(options)
 
 
+def _check_output(output: str, option: str) -> None:
+    """Raise if an output file cannot be written."""
+    if Path(output).is_dir() or output.endswith(("/", os.sep)):
+        raise ValueError(f"{option} must name a file: got the folder {output}.")
+    if not Path(output).parent.is_dir():
+        raise ValueError(
+            f"the folder {Path(output).parent} does not exist: create it first."
+        )
+    check_writable(output)
+
+
 def _check_suffixes(options: argparse.Namespace) -> None:
     """Raise if the name of an output promises another format than the verb writes."""
     output: Any = getattr(options, "output", None)
@@ -208,8 +206,19 @@ def _check_suffixes(options: argparse.Namespace) -> None:
         check_suffix(output, "a table", TABLE_SUFFIXES)
     if options.name == "rank" and is_vector_file(output):
         raise ValueError(f"--output is a run file, which is text: got {output}.")
+    if options.name in ("demo", "report"):
+        _check_page(output, "--output")
     if getattr(options, "report", None) is not None:
-        check_page(options.report, "--report")
+        _check_page(options.report, "--report")
+
+
+def _check_page(output: str, option: str) -> None:
+    """Raise if the name of an HTML page promises another format."""
+    suffix = Path(output).suffix
+    if suffix not in ("", ".html", ".htm"):
+        raise ValueError(
+            f"{option} is an HTML page and must end in .html: got {output}."
+        )
 
 
 def _outputs(options: argparse.Namespace) -> list[tuple[str, str]]:
@@ -242,15 +251,6 @@ def _inputs(options: argparse.Namespace) -> list[Path]:
         for pattern in ("corpus*", "queries*", "qrels*", "qrels/*"):
             paths += folder.glob(pattern)
     return paths
-
-
-def check_page(output: str, option: str = "--output") -> None:
-    """Raise if the name of an HTML page promises another format."""
-    suffix = Path(output).suffix
-    if suffix not in ("", ".html", ".htm"):
-        raise ValueError(
-            f"{option} is an HTML page and must end in .html: got {output}."
-        )
 
 
 @contextmanager

@@ -78,16 +78,27 @@ def check_parameters(estimator: type, parameters: Mapping[str, Any]) -> dict[str
                 f"{estimator.__name__} has no parameter {name!r}: it has "
                 f"{', '.join(sorted(known))}."
             )
-        kinds = _alternatives(types[name])
-        if value == "none" and _allows(None, kinds):
-            value = None
-        if not _allows(value, kinds):
-            described = " or ".join(dict.fromkeys(_describe(kind) for kind in kinds))
-            raise ValueError(
-                f"{name} of {estimator.__name__} must be {described}: got {value!r}."
-            )
-        checked[name] = value
+        described = f"{name} of {estimator.__name__}"
+        checked[name] = check_value(described, value, types[name])
     return checked
+
+
+def check_value(name: str, value: Any, hint: Any) -> Any:
+    """A value that has the type of a hint; the word "none" stands for None where it may.
+
+    Examples
+    --------
+    >>> from rankspace.cli.parameters import check_value
+    >>> check_value("tol", "none", float | None), check_value("tol", 1, float | None)
+    (None, 1)
+    """
+    kinds = _alternatives(hint)
+    if value == "none" and _allows(None, kinds):
+        return None
+    if not _allows(value, kinds):
+        described = " or ".join(dict.fromkeys(_describe(kind) for kind in kinds))
+        raise ValueError(f"{name} must be {described}: got {value!r}.")
+    return value
 
 
 def _alternatives(hint: Any) -> list[Any]:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from .options import add_runs, add_verb, check_page
+from .options import add_runs, add_verb
 from .progress import Progress
 
 
@@ -32,7 +32,6 @@ def report(options: argparse.Namespace) -> str:
     from ..evaluation.measures import evaluate
     from .inputs import read_judgments
 
-    check_page(options.output)
     with Progress("rankspace report") as progress:
         progress.say("reading")
         relevance, texts, query_texts = read_judgments(options)

@@ -12,8 +12,6 @@ from .options import (
     add_training_data,
     add_verb,
     as_json,
-    check_output,
-    check_page,
     warnings_as_notes,
 )
 from .progress import Progress, on_cluster
@@ -81,7 +79,6 @@ def add_tune(verbs: Any) -> None:
 
 def tune(options: argparse.Namespace) -> str:
     """Learn a better metric from judgments, if there is one."""
-    _check_files(options)
     with Progress("rankspace tune") as progress:
         progress.say(f"reading {options.data}")
         dataset, dev = _read_data(options)
@@ -96,17 +93,6 @@ def tune(options: argparse.Namespace) -> str:
         return as_json({**tuned.report.to_dict(), **files, "warnings": notes})
     lines = [f"note: {note}" for note in notes]
     return "\n".join([*lines, str(tuned), "", _written(tuned.improved, options)])
-
-
-def _check_files(options: argparse.Namespace) -> None:
-    if options.report is None:
-        return
-    check_output(options.report, "--report")
-    check_page(options.report, "--report")
-    if options.report == options.output:
-        raise ValueError(
-            f"--report and --output must be two files: got {options.output} for both."
-        )
 
 
 def _written(improved: bool, options: argparse.Namespace) -> str:

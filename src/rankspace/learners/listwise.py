@@ -380,6 +380,11 @@ class ListwiseMap(LinearRanker):
         order = order[np.argsort(~is_query[order], kind="stable")]
         rows = np.sort(order[: self.max_items])
         relevance = relevance[rows]
+        if not relevance.trainable.any():
+            raise ValueError(
+                f"max_items is too small: among {self.max_items} random rows of {len(X)}, no "
+                "query has both relevant and irrelevant items. Raise max_items."
+            )
         return X[rows], relevance.take_queries(relevance.trainable)
 
     def _query_groups(
