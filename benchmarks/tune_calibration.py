@@ -26,36 +26,30 @@ from _table import publish
 from scipy.stats import t
 
 from rankspace.datasets import open_dataset
+from rankspace.evaluation.cross_validation import Folds, Question
 from rankspace.evaluation.held_out import Judge
+from rankspace.evaluation.search_task import SearchTask, check_task
 from rankspace.evaluation.significance import (
     ClusteredMean,
     clustered_mean,
     queries_needed,
 )
+from rankspace.learners.families import Family, families
 from rankspace.metrics.embedding import EmbeddingMetric
 from rankspace.relevance.relevance import Relevance
 from rankspace.relevance.splits import (
     GroupFolds,
+    QueryFolds,
     Split,
     fold_groups,
     fold_queries,
     group_queries,
     hold_out,
-    hold_out_group,
     only_trainable,
     share_known,
 )
-from rankspace.tuning.cross_validation import Deadline, Folds, NewItemFolds, QueryFolds
-from rankspace.tuning.data import TuningData, check_data
-from rankspace.tuning.families import Family, families
-from rankspace.tuning.selection import (
-    ALPHA,
-    Question,
-    Verdict,
-    cross_fit,
-    decide,
-)
-from rankspace.tuning.trials import Trials
+from rankspace.tuning.selection import ALPHA, Verdict, cross_fit, decide
+from rankspace.tuning.trials import Deadline, Trials
 
 N_STRENGTHS = 8
 N_FOLDS = 5
@@ -111,8 +105,8 @@ def noise(groups: np.ndarray, agreement: float, rng: np.random.Generator) -> np.
 
 def drawn(
     truth: Truth, n: int, rng: np.random.Generator
-) -> tuple[dict[str, Question], dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """Questions of one run, the folds of each, and the true gain of each query at a strength."""
+) -> tuple[dict[str, Question], dict[str, np.ndarray]]:
+    """Questions of one run, and the true gain of each query at a strength."""
     groups = drawn_groups(n, rng)
     each = np.arange(n)
     is_known = rng.random(n) < 0.5
@@ -124,27 +118,26 @@ def drawn(
     by_group = by_group_truth + np.vstack(
         [zero, SPREAD * noise(groups, AGREEMENT, rng)]
     )
+    folds = rng.permutation(n) % N_FOLDS
     questions = {
-        "all": Question(by_query, each),
-        "known": Question(np.where(is_known, by_query, np.nan), each),
-        "new": Question(by_group, groups),
+        "all": Question(by_query, each, folds),
+        "known": Question(np.where(is_known, by_query, np.nan), each, folds),
+        "new": Question(by_group, groups, groups % N_FOLDS),
     }
-    random_folds = rng.permutation(n) % N_FOLDS
-    fold_of = {"all": random_folds, "known": random_folds, "new": groups % N_FOLDS}
     truths = {
         "all": by_query_truth,
         "known": np.where(is_known, by_query_truth, np.nan),
         "new": by_group_truth,
     }
-    return questions, fold_of, truths
+    return questions, truths
 
 
 def decided(
     truth: Truth, n: int, rng: np.random.Generator
 ) -> tuple[Verdict, dict[str, float]]:
     """The verdict of one run, and the true mean of what was chosen for each question."""
-    questions, fold_of, truths = drawn(truth, n, rng)
-    strengths = cross_fit(questions, fold_of, "both", TOLERANCE)
+    questions, truths = drawn(truth, n, rng)
+    strengths = cross_fit(questions, "both", TOLERANCE)
     tested = {name: q.at(strengths[name]) for name, q in questions.items()}
     each = np.arange(n)
     true_means = {
@@ -256,7 +249,7 @@ class Recorded(Family):
 class Resample:
     """Some training queries of a collection, which tune has learned from, and the others."""
 
-    data: TuningData
+    data: SearchTask
     fresh: np.ndarray
     drawn: np.ndarray
     seed: int
@@ -268,14 +261,11 @@ class Resample:
         relevance = collection.relevance
         assert relevance is not None
         train = collection.splits["train"]
-        data = check_data(
+        data, _ = check_task(
             np.asarray(collection.X, dtype=np.float32),
             relevance.take_queries(train),
             np.asarray(collection.queries[train], dtype=np.float32),
             "cosine",
-            "ndcg-linear@10",
-            None,
-            None,
         )
         order = np.random.default_rng(seed).permutation(data.n_queries)
         return cls(data, np.sort(order[N_QUERIES:]), np.sort(order[:N_QUERIES]), seed)
@@ -296,10 +286,10 @@ class Resample:
                 continue
             asked = ~np.isnan(question.differences[0])
             truths, weights = [], []
-            for fold in np.unique(folds.fold_of[asked]):
-                members = (folds.fold_of == fold) & asked
+            for fold in np.unique(folds.queries[asked]):
+                members = (folds.queries == fold) & asked
                 strength = int(result.strengths[name][members][0])
-                path = family.paths[_key(folds, fold)]
+                path = family.paths[_key(sample, folds, fold)]
                 metric = path[strength - 1] if strength else None
                 truths.append(self._true_gain(folds, fold, metric))
                 weights.append(members.sum() / asked.sum())
@@ -313,13 +303,11 @@ class Resample:
         about = (family.method, family.label, family.similarity, family.strengths)
         return Recorded(*about, family)
 
-    def _folds(self, sample: TuningData) -> dict[str, Folds]:
+    def _folds(self, sample: SearchTask) -> dict[str, Folds]:
         """The folds of each question, as tune makes them."""
-        by_query = fold_queries(sample.n_queries, N_FOLDS, self.seed)
-        by_group = fold_groups(sample.relevance, N_FOLDS, self.seed)
         return {
-            "known": QueryFolds(sample, by_query),
-            "new": NewItemFolds(sample, by_group),
+            "known": fold_queries(sample.n_queries, N_FOLDS, self.seed),
+            "new": fold_groups(sample.relevance, N_FOLDS, self.seed),
         }
 
     def _true_gain(
@@ -337,12 +325,12 @@ class Resample:
         """Fresh queries of one question, and groups of them."""
         data, relevance = self.data, self.data.relevance
         if isinstance(folds, QueryFolds):
-            train = self.drawn[folds.fold_of != fold]
+            train = self.drawn[folds.queries != fold]
             split = hold_out(data.X, relevance, data.queries, train, self.fresh)
             keep = share_known(split.relevance, split.judged) == 1
             groups = np.arange(keep.size)
         else:
-            split, groups = self._new_split(fold, folds.folds)
+            split, groups = self._new_split(fold, folds)
             keep = share_known(split.relevance, split.judged) == 0
         judged = split.judged.take_queries(keep)
         return split._replace(points=split.points[keep], judged=judged), groups[keep]
@@ -361,15 +349,16 @@ class Resample:
         queries = np.full(relevance.n_queries, fold)
         queries[self.drawn] = by_group.queries
         folds = GroupFolds(queries, items, queries)
-        split = hold_out_group(data.X, relevance, data.queries, folds, fold)
+        split = folds.split(data.X, relevance, data.queries, fold)
         fresh = np.isin(np.flatnonzero(queries == fold), self.fresh)
         judged = split.judged.take_queries(fresh)
         return split._replace(points=split.points[fresh], judged=judged), groups
 
 
-def _key(folds: Folds, fold: int) -> bytes:
+def _key(task: SearchTask, folds: Folds, fold: int) -> bytes:
     """The vectors of a fold's training queries."""
-    queries: np.ndarray = only_trainable(folds.split(fold)).queries
+    split = folds.split(task.X, task.relevance, task.queries, fold)
+    queries: np.ndarray = only_trainable(split).queries
     return queries.tobytes()
 
 

@@ -6,7 +6,7 @@ import itertools
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from importlib.util import find_spec
 from typing import Any, NamedTuple
@@ -16,15 +16,20 @@ from sklearn.utils import check_random_state
 
 from rankspace import ListwiseMap, Relevance, tune
 from rankspace.datasets import Dataset
+from rankspace.evaluation.cross_validation import (
+    Evidence,
+    HeldOutValues,
+    Path,
+    cross_validate,
+    default_n_folds,
+    measurable,
+)
 from rankspace.evaluation.held_out import Judge
 from rankspace.evaluation.memory import memory_values
+from rankspace.evaluation.search_task import check_task
 from rankspace.metrics.embedding import EmbeddingMetric
 from rankspace.relevance.splits import Split, group_queries, hold_out, share_known
-from rankspace.tuning.cross_validation import Deadline, FoldValues
-from rankspace.tuning.data import check_data
-from rankspace.tuning.families import Family
-from rankspace.tuning.selection import ALPHA, measurable, outcome
-from rankspace.tuning.trials import Evidence, Trials, default_n_folds
+from rankspace.tuning.selection import ALPHA, outcome
 
 from ..data import open_dataset
 from ..methods import available
@@ -112,13 +117,13 @@ def _on_folds(problem: Problem, method: Mapping[str, Any], seed: int) -> dict[st
         return _tuned_on_folds(problem, method, seed)
     if name == "memory":
         start = time.perf_counter()
-        evidence = _folds(problem, Learner.of(None), seed)
+        evidence = _folds(problem, Learner(None), seed)
         return _memory(evidence, _best_weight(evidence), time.perf_counter() - start)
     learn = LEARNERS[name]
     start = time.perf_counter()
     learn(problem.X, problem.relevance, problem.queries, seed)
     seconds = time.perf_counter() - start
-    evidence = _folds(problem, Learner.of(learn, seed), seed)
+    evidence = _folds(problem, Learner(learn, seed), seed)
     return {"seconds": seconds, "decision": "", "answers": _answers(evidence, 1)}
 
 
@@ -152,7 +157,7 @@ def _on_test(problem: Problem, method: Mapping[str, Any], seed: int) -> dict[str
     name, decision = method["estimator"], ""
     start = time.perf_counter()
     if name == "memory":
-        weight = _best_weight(_folds(problem, Learner.of(None), seed))
+        weight = _best_weight(_folds(problem, Learner(None), seed))
         evidence = _tested(problem, None)
         return _memory(evidence, weight, time.perf_counter() - start)
     metric: EmbeddingMetric
@@ -185,16 +190,16 @@ Learn = Callable[[Any, Relevance, Any, int], EmbeddingMetric]
 
 
 @dataclass(frozen=True)
-class Learner(Family):
-    """A learner with nothing to choose, or none, as a family that tune can cross-validate."""
+class Learner:
+    """A learner with nothing to choose, or none, as a path that can be cross-validated."""
 
     learn: Learn | None
-    seed: int
+    seed: int = 0
 
-    @classmethod
-    def of(cls, learn: Learn | None, seed: int = 0) -> Learner:
-        """The family of one learner, or of none."""
-        return cls("", "", "", ("",) if learn else (), learn, seed)
+    @property
+    def strengths(self) -> tuple[str, ...]:
+        """One metric, if there is a learner."""
+        return ("",) if self.learn else ()
 
     def metrics(
         self, X: Any, relevance: Relevance, queries: Any, check: Callable[[], Any]
@@ -228,22 +233,20 @@ def _warm_up(method: str) -> None:
 # ---------------------------------------------------------------------- evidence
 
 
-def _folds(problem: Problem, family: Family, seed: int) -> Evidence:
-    """Held-out values of a family, by the folds of tune with the same seed."""
+def _folds(problem: Problem, path: Path, seed: int) -> Evidence:
+    """Held-out values of a path of metrics, by the folds of tune with the same seed."""
     relevance, similarity = problem.relevance, problem.similarity
-    data = check_data(
-        problem.X, relevance, problem.queries, similarity, MEASURE, None, None
-    )
-    no_dev = np.zeros(data.n_queries, dtype=bool)
+    task, _ = check_task(problem.X, relevance, problem.queries, similarity, MEASURE)
     fold_seed = int(check_random_state(seed).randint(2**31 - 1))
-    n_folds = default_n_folds(data.n_queries)
-    trials = Trials(
-        data, no_dev, "both", TOLERANCE, n_folds, fold_seed, Deadline(None), _ignore
-    )
-    return trials.run([family])[0].path
+    n_folds = default_n_folds(task.n_queries)
+    return cross_validate(path, task, n_folds, fold_seed, _go_on, _ignore)
 
 
-def _ignore(step: str, fraction: float) -> None:
+def _go_on() -> None:
+    """Nothing ends a path early."""
+
+
+def _ignore(fraction: float) -> None:
     """No progress is shown."""
 
 
@@ -257,7 +260,7 @@ def _tested(problem: Problem, metric: EmbeddingMetric | None) -> Evidence:
     scores = [judge.baseline()]
     if metric is not None:
         scores.append(judge.score(metric))
-    values = FoldValues(
+    values = HeldOutValues(
         np.array([score.values for score in scores]),
         memory_values(judge.index, split, problem.similarity, MEASURE),
         np.array([score.tops for score in scores]),
@@ -269,7 +272,8 @@ def _tested(problem: Problem, metric: EmbeddingMetric | None) -> Evidence:
         values=np.where(is_new, values.values, np.nan),
         memory=np.where(is_new, values.memory, np.nan),
     )
-    return Evidence(values, of_new, problem.groups)
+    each = np.arange(known.size)
+    return Evidence(values, of_new, each, problem.groups)
 
 
 def _best_weight(evidence: Evidence) -> int:
@@ -315,12 +319,12 @@ def _memory(evidence: Evidence, weight: int, seconds: float) -> dict[str, Any]:
 def _with_memory(evidence: Evidence, weight: int) -> Evidence:
     """The evidence with the memory in the place of a metric."""
 
-    def paired(part: FoldValues) -> FoldValues:
+    def paired(part: HeldOutValues) -> HeldOutValues:
         values = np.array([part.values[0], part.memory[weight]])
         return part._replace(values=values)
 
-    by_group = paired(evidence.by_group)
-    return Evidence(paired(evidence.by_query), by_group, evidence.groups)
+    by_query, by_group = paired(evidence.by_query), paired(evidence.by_group)
+    return replace(evidence, by_query=by_query, by_group=by_group)
 
 
 # ---------------------------------------------------------------------- data

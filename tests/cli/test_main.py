@@ -182,7 +182,7 @@ def test_demo_prints_what_is_true_and_writes_a_page(files, capsys, monkeypatch):
 
     real_tune = tuner.tune
     monkeypatch.setattr(tuner, "tune", tune_once)
-    monkeypatch.setattr("rankspace.tuning.families.TOTAL_REGS", (24.0, 2.4))
+    monkeypatch.setattr("rankspace.learners.families.TOTAL_REGS", (24.0, 2.4))
     train, test = (load_scifact_sample().part(name) for name in ("train", "test"))
     text = answer(capsys, "demo --output page.html")
     tuned = made[0]

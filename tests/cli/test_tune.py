@@ -11,8 +11,9 @@ from planted import planted, unit_length
 from rankspace import Relevance, load_metric, tune
 from rankspace.cli.main import main
 from rankspace.cli.tune import METHODS, PREFERENCES, seconds
+from rankspace.learners import families
 from rankspace.metrics import unchanged_metric
-from rankspace.tuning import families, selection
+from rankspace.tuning import selection
 
 FILES = "tune corpus.npy --queries queries.npy --qrels qrels.txt --output m"
 QUICK = "--similarity euclidean --folds 2"

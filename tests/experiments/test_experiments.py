@@ -614,7 +614,8 @@ def test_a_map_is_judged_on_queries_of_folds_that_it_did_not_learn_from(
     expected = mean_ndcg(X, None, Q, data.relevance, train)
     assert float(table.rows[0][1]) == pytest.approx(expected, abs=1e-3)
     # The folds of tune, whose seed is drawn from that of the recipe.
-    folds = fold_queries(60, 5, int(np.random.RandomState(0).randint(2**31 - 1)))
+    seed = int(np.random.RandomState(0).randint(2**31 - 1))
+    folds = fold_queries(60, 5, seed).queries
     total = 0.0
     for fold in range(5):
         part = np.flatnonzero(folds != fold)

@@ -29,7 +29,7 @@ from rankspace import (
     Relevance,
     RobustMLR,
 )
-from rankspace.learners.hard_negatives import has_equal_norms
+from rankspace._engine.vectors import has_equal_norms
 from rankspace.learners.solvers.points import lazy_points, scaled_points
 from rankspace.learners.solvers.scaling import Scaling
 from rankspace.learners.solvers.smooth import pair_loss

@@ -18,7 +18,6 @@ from rankspace.relevance.splits import (
     fold_groups,
     group_queries,
     hold_out,
-    hold_out_group,
     only_trainable,
     share_known,
 )
@@ -107,7 +106,7 @@ def test_no_training_query_shares_a_relevant_item_with_a_held_out_query(make, n_
     folds = fold_groups(relevance, n_folds, seed=3)
     assert np.unique(folds.queries).tolist() == list(range(n_folds))
     for fold in range(n_folds):
-        split = hold_out_group(vectors(relevance.n_items), relevance, Q, folds, fold)
+        split = folds.split(vectors(relevance.n_items), relevance, Q, fold)
         taught = set()
         for query in range(split.relevance.n_queries):
             taught |= set(split.relevance.relevant(query).tolist())
@@ -151,7 +150,7 @@ def test_classes_are_never_cut(sizes, unlabelled):
     for name in range(3):
         assert np.unique(folds.queries[y == name]).size == 1
     for fold in np.unique(folds.queries):
-        split = hold_out_group(X, relevance, None, folds, fold)
+        split = folds.split(X, relevance, None, fold)
         held_out = np.flatnonzero(folds.queries == fold)
         rows = np.setdiff1d(np.arange(len(X)), held_out)
         np.testing.assert_array_equal(split.rows, rows)
@@ -191,7 +190,7 @@ def test_pairs_across_the_cut_teach_nothing(side):
     """States, and a twin whose loss is a plain loop over the pairs that remain."""
     relevance, folds, _ = cut()
     X, Q = vectors(N_ITEMS), vectors(relevance.n_queries, seed=1)
-    split = only_trainable(hold_out_group(X, relevance, Q, folds, 2))
+    split = only_trainable(folds.split(X, relevance, Q, 2))
     train = np.flatnonzero(folds.queries != 2)
     loss = SIDES[side](X, split.queries, split.relevance, 64)
     states = loss.states(np.arange(len(split.queries)))
@@ -220,7 +219,7 @@ def test_held_out_queries_are_judged_on_held_out_items_only():
     X, Q = vectors(N_ITEMS), vectors(relevance.n_queries, seed=1)
     n_ignored = 0
     for fold in range(5):
-        split = hold_out_group(X, relevance, Q, folds, fold)
+        split = folds.split(X, relevance, Q, fold)
         found = Judge(split, "dot", MEASURE).baseline().values
         for value, query in zip(
             found, np.flatnonzero(folds.queries == fold), strict=True
@@ -306,7 +305,7 @@ def test_rows_that_are_held_out_are_no_items_of_training():
     folds = fold_groups(relevance, 5, seed=0)
     for fold in range(5):
         held_out = np.flatnonzero(folds.queries == fold)
-        split = hold_out_group(X, relevance, None, folds, fold)
+        split = folds.split(X, relevance, None, fold)
         np.testing.assert_array_equal(split.rows, np.setdiff1d(np.arange(40), held_out))
         for query, row in enumerate(split.rows):
             taught = split.rows[split.relevance.relevant(query)]

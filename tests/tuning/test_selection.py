@@ -5,15 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
-from rankspace.evaluation.significance import ClusteredMean
-from rankspace.tuning.selection import (
-    Question,
-    choose_strength,
-    cross_fit,
-    decide,
-    holm,
-    outcome,
-)
+from rankspace.evaluation.cross_validation import Question
+from rankspace.evaluation.significance import ClusteredMean, holm
+from rankspace.tuning.selection import choose_strength, cross_fit, decide, outcome
 
 TOLERANCE = 0.01
 
@@ -140,36 +134,38 @@ def random_questions(seed):
     new = question(*rng.uniform(-0.02, 0.05, 5), n=n, spread=0.15, seed=seed + 1)
     groups = rng.integers(0, 40, size=n)
     by_query = rng.integers(0, 5, size=n)
-    folds = {"all": by_query, "known": by_query, "new": groups % 5}
-    questions = {"all": known, "known": known, "new": Question(new.differences, groups)}
-    return questions, folds
+    known = known._replace(folds=by_query)
+    new = Question(new.differences, groups, groups % 5)
+    return {"all": known, "known": known, "new": new}
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_no_query_takes_part_in_choosing_its_strength(seed):
-    questions, folds = random_questions(seed)
-    chosen = cross_fit(questions, folds, "both", TOLERANCE)
+    questions = random_questions(seed)
+    chosen = cross_fit(questions, "both", TOLERANCE)
     rng = np.random.default_rng(seed)
-    for name, fold in itertools.product(folds, range(5)):
-        held_out = folds[name] == fold
+    for name, fold in itertools.product(questions, range(5)):
+        held_out = questions[name].folds == fold
         others = {}
         for key, q in questions.items():
             rows = q.differences.copy()
             rows[1:, held_out] = rng.normal(size=rows[1:, held_out].shape)
-            others[key] = Question(rows, q.clusters)
-        again = cross_fit(others, folds, "both", TOLERANCE)
+            others[key] = q._replace(differences=rows)
+        again = cross_fit(others, "both", TOLERANCE)
         assert np.unique(chosen[name][held_out]).size == 1
         np.testing.assert_array_equal(again[name][held_out], chosen[name][held_out])
 
 
 def test_each_fold_has_the_strength_that_the_others_choose():
-    questions, folds = random_questions(5)
-    chosen = cross_fit(questions, folds, "both", TOLERANCE)
-    for name, fold in itertools.product(folds, range(5)):
-        kept = folds[name] != fold
+    questions = random_questions(5)
+    chosen = cross_fit(questions, "both", TOLERANCE)
+    for name, fold in itertools.product(questions, range(5)):
+        kept = questions[name].folds != fold
         others = {}
         for key, q in questions.items():
-            others[key] = Question(q.differences[:, kept], q.clusters[kept])
+            rows = q.differences.copy()
+            rows[:, ~kept] = np.nan
+            others[key] = q._replace(differences=rows)
         expected = choose_strength(others, "both", TOLERANCE)
         assert (chosen[name][~kept] == expected).all()
 
@@ -180,8 +176,8 @@ def test_cross_fitting_is_not_optimistic():
     for seed in range(60):
         rows = np.random.default_rng(seed).normal(size=(7, 60))
         rows[0] = 0
-        noise = {"all": Question(rows, np.arange(60))}
-        chosen = cross_fit(noise, {"all": np.arange(60) % 5}, "both", 1.0)
+        noise = {"all": Question(rows, np.arange(60), np.arange(60) % 5)}
+        chosen = cross_fit(noise, "both", 1.0)
         means.append(rows[chosen["all"], np.arange(60)].mean())
     assert np.mean(means) < 3 * np.std(means) / np.sqrt(len(means))
 
@@ -304,7 +300,7 @@ def test_holm_rejects_what_its_definition_rejects(seed):
 
 
 def test_one_method_has_the_whole_level():
-    assert holm([0.02]) == [0.025]
-    assert holm([]) == []
-    assert holm([0.02, 0.02]) == [0.0125, 0.0125]
-    assert holm([0.02, 0.001]) == [0.025, 0.0125]
+    assert holm([0.02], 0.025) == [0.025]
+    assert holm([], 0.025) == []
+    assert holm([0.02, 0.02], 0.025) == [0.0125, 0.0125]
+    assert holm([0.02, 0.001], 0.025) == [0.025, 0.0125]

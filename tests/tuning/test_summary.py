@@ -8,14 +8,14 @@ import pytest
 
 from rankspace import Relevance, tune
 from rankspace.cli.main import build_parser
+from rankspace.evaluation.cross_validation import Evidence, HeldOutValues, measurable
+from rankspace.evaluation.search_task import check_task
 from rankspace.evaluation.significance import ClusteredMean
+from rankspace.learners.families import families
 from rankspace.tuning import summary
-from rankspace.tuning.cross_validation import Deadline, FoldValues
-from rankspace.tuning.data import check_data
-from rankspace.tuning.families import families
-from rankspace.tuning.selection import choose_strength, decide, measurable
+from rankspace.tuning.selection import choose_strength, decide
 from rankspace.tuning.summary import make_report
-from rankspace.tuning.trials import Evidence, Result, Trials
+from rankspace.tuning.trials import Deadline, Result, Trials
 
 N = 200  # queries, half of them for known documents
 
@@ -27,7 +27,7 @@ def fold_values(gains, spread, known=0.0):
     values = 0.5 + gains[:, None] + np.where(gains[:, None], noise, 0.0)
     tops = np.tile(np.arange(10), (len(gains), N, 1))
     memory = np.full((5, N), 0.6)
-    return FoldValues(values, memory, tops, tops - 10.0, np.full(N, known))
+    return HeldOutValues(values, memory, tops, tops - 10.0, np.full(N, known))
 
 
 def report_of(
@@ -43,15 +43,16 @@ def report_of(
     rng = np.random.default_rng(0)
     X, Q = rng.normal(size=(50, 3)), rng.normal(size=(N, 3))
     relevance = Relevance.from_lists(np.arange(N)[:, None] % 50, n_items=50)
-    data = check_data(X, relevance, Q, "cosine", measure, None, None)
+    task, _ = check_task(X, relevance, Q, "cosine", measure)
     on_dev = np.zeros(N, dtype=bool)
     quiet = (lambda step, fraction: None,)
-    trials = Trials(data, on_dev, prefer, tolerance, None, 0, Deadline(None), *quiet)
+    trials = Trials(task, on_dev, prefer, tolerance, None, 0, Deadline(None), *quiet)
     family = families([method], "cosine", measure, True, 0)[0]
     steps = len(family.strengths)
     path = Evidence(
         fold_values([*known, *[known[-1]] * (steps - len(known))], spread, known=1.0),
         fold_values([*new, *[new[-1]] * (steps - len(new))], spread),
+        np.arange(N),
         np.arange(N),
     )
     questions = path.questions
@@ -60,7 +61,7 @@ def report_of(
     tested = {name: q.at(strengths[name]) for name, q in questions.items()}
     verdict = decide(tested, prefer, tolerance)
     result = Result(family, path, strength, path, strengths, verdict)
-    return make_report(trials, [result], result, 1.0)
+    return make_report(trials, [result], result, np.arange(N), 1.0)
 
 
 def test_ship():

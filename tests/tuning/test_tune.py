@@ -3,7 +3,6 @@
 import itertools
 import json
 import warnings
-from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,9 +12,11 @@ from scipy import stats
 from planted import unit_length
 from rankspace import BilinearMetric, Index, LinearMetric, Relevance, evaluate, tune
 from rankspace._engine.parallel import Threads
+from rankspace.evaluation import cross_validation
 from rankspace.evaluation.significance import ClusteredMean
+from rankspace.learners import families
 from rankspace.learners.solvers.smooth.pair_loss import Listwise
-from rankspace.tuning import cross_validation, families, trials, tuner
+from rankspace.tuning import trials
 from rankspace.tuning.selection import Verdict
 
 MEASURE = "ndcg-linear@10"
@@ -390,7 +391,7 @@ def clock(monkeypatch):
     """A clock that goes one second on whenever it is asked."""
     ticks = itertools.count()
     fake = SimpleNamespace(time=lambda: next(ticks))
-    monkeypatch.setattr(cross_validation, "time", fake)
+    monkeypatch.setattr(trials, "time", fake)
     return ticks
 
 
@@ -410,7 +411,7 @@ def test_the_budget_leaves_time_to_learn_from_all_queries(labels, n_folds, monke
     """Costs are counted, as distances that the loss is computed from."""
     costs = {"validation": 0, "learning": 0}
     step = "validation"
-    evaluate_rows, learn = Listwise.__call__, tuner.learn_until
+    evaluate_rows, learn = Listwise.__call__, families.Family.metric
 
     def counted(self, distances, states, block):
         costs[step] += distances.size
@@ -422,17 +423,17 @@ def test_the_budget_leaves_time_to_learn_from_all_queries(labels, n_folds, monke
         return learn(*settings)
 
     monkeypatch.setattr(Listwise, "__call__", counted)
-    monkeypatch.setattr(tuner, "learn_until", learn_from_all)
+    monkeypatch.setattr(families.Family, "metric", learn_from_all)
     deadlines = []
     fake = SimpleNamespace(time=lambda: 0.0)
-    monkeypatch.setattr(cross_validation, "time", fake)
-    init = cross_validation.Deadline.__init__
+    monkeypatch.setattr(trials, "time", fake)
+    init = trials.Deadline.__init__
 
     def noted(self, seconds):
         deadlines.append(seconds)
         init(self, seconds)
 
-    monkeypatch.setattr(cross_validation.Deadline, "__init__", noted)
+    monkeypatch.setattr(trials.Deadline, "__init__", noted)
     X, relevance, Q = (*classes(3, 40), None) if labels else hidden()
     assert learned(X, relevance, Q, n_folds=n_folds, budget=100).improved
     share = costs["learning"] / (costs["learning"] + costs["validation"])
@@ -473,7 +474,7 @@ def test_a_gain_that_ships_alone_may_not_ship_as_one_of_two(monkeypatch):
     p_values = {method: tuned.report.p_value for method, tuned in alone.items()}
     best = min(p_values, key=p_values.get)
     level = 1.5 * p_values[best]
-    monkeypatch.setattr(trials, "holm", partial(trials.holm, alpha=level))
+    monkeypatch.setattr(trials, "ALPHA", level)
     assert learned(X, relevance, Q, methods=[best]).improved
     assert not learned(X, relevance, Q, methods=["shared", "query"]).improved
 
@@ -644,8 +645,8 @@ def test_the_number_of_threads_does_not_change_the_result(monkeypatch):
         ({"dev": [0, 1]}, ValueError, "dev must name at least 10 queries"),
         ({"dev": range(85)}, ValueError, "dev must name at least 10 queries"),
         ({"dev": np.arange(60, 100)}, ValueError, "from 0 to 89: got 60 to 99"),
-        ({"dev": np.ones(50, bool)}, ValueError, "for each of 90 queries .* got 50"),
-        ({"dev": [0.5] * 20}, ValueError, "dev must be numbers of queries"),
+        ({"dev": np.ones(50, bool)}, ValueError, "a mask must have 90 entries: got 50"),
+        ({"dev": [0.5] * 20}, ValueError, "dev must be a 1-d array of whole numbers"),
         (
             {"methods": ["diagonal"], "similarity": "dot"},
             ValueError,

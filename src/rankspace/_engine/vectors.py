@@ -173,6 +173,18 @@ def power_of_two(X: Any) -> float:
     return float(2.0 ** (np.frexp(largest)[1] - 1))
 
 
+def has_equal_norms(X: Any) -> bool:
+    """Whether all vectors have about the same norm."""
+    from sklearn.utils.extmath import row_norms
+
+    unit = power_of_two(X)
+    squares = np.empty(X.shape[0])
+    for start in range(0, X.shape[0], BLOCK):
+        rows = slice(start, start + BLOCK)
+        squares[rows] = row_norms(X[rows] / unit, squared=True)
+    return bool(np.allclose(squares, squares.mean(), rtol=0.02))
+
+
 def check_squares(vectors: np.ndarray, name: str) -> None:
     """Raise an error if squares or products of vectors like these overflow, or lose digits."""
     highest = 2.0 ** (np.finfo(vectors.dtype).maxexp // 2 - 10)

@@ -144,3 +144,19 @@ def queries_needed(gain: float, estimate: ClusteredMean) -> int:
     n_queries = ((bound + float(norm.ppf(0.8))) * deviation / gain) ** 2
     # Guenther's correction: the test is by Student's t, with a deviation that is estimated.
     return int(np.ceil(n_queries + bound**2 / 2))
+
+
+def holm(p_values: list[float], alpha: float) -> list[float]:
+    """The level at which each p-value is tested, by Holm's correction for several tests.
+
+    Once one is not significant, all larger ones need its level, which they cannot reach.
+    """
+    levels = [0.0] * len(p_values)
+    failed = False
+    level = 0.0
+    for place, number in enumerate(np.argsort(p_values, kind="stable")):
+        if not failed:
+            level = alpha / (len(p_values) - place)
+            failed = not p_values[number] <= level
+        levels[number] = level
+    return levels

@@ -18,6 +18,11 @@ from .._engine.parallel.threads import single_threaded_blas
 from .._engine.vectors import as_rows
 from ..evaluation.measures import Report, evaluate
 from ..metrics.local import Metric
+from ..relevance.inputs import (
+    check_items,
+    check_queries_are_rows,
+    check_query_vectors,
+)
 from ..relevance.relevance import Relevance, list_of_row, query_weights
 from ..relevance.rows import check_no_table, check_one_label
 from ..search.index import Index
@@ -155,11 +160,7 @@ class BaseRanker(BaseEstimator):
             relevance = Relevance.from_groups(y, qid)
         elif not isinstance(y, Relevance):
             relevance = Relevance.from_labels(y)
-        if relevance.n_items != X.shape[0]:
-            raise ValueError(
-                f"relevance must have one item for each row of X: got {relevance.n_items} items "
-                f"and {X.shape[0]} rows."
-            )
+        check_items(relevance, X)
         if relevance.has_candidate_lists and not self._accepts_lists:
             raise ValueError(
                 f"{type(self).__name__} learns from queries that have vectors, but candidate lists "
@@ -169,23 +170,15 @@ class BaseRanker(BaseEstimator):
 
     def _check_queries(self, relevance: Relevance, queries: Any) -> np.ndarray | None:
         if queries is None:
-            if not relevance.has_candidate_lists and not relevance.queries_are_rows:
-                raise ValueError(
-                    f"relevance has {relevance.n_queries} queries that are not rows of X. "
-                    f"{advice(self)}"
-                )
+            if not relevance.has_candidate_lists:
+                check_queries_are_rows(relevance, advice(self))
             return None
         check_same_steps(self)
         self._check_feature_names(queries)
         queries = check_array(
             as_rows(queries, "queries"), input_name="queries", **self._accepted
         )
-        expected = (relevance.n_queries, self.n_features_in_)
-        if queries.shape != expected:
-            raise ValueError(
-                "queries must have one row for each query of relevance and one column for each "
-                f"feature of X, so shape {expected}: got {queries.shape}."
-            )
+        check_query_vectors(relevance, queries, self.n_features_in_)
         return queries
 
     def _check_feature_names(self, rows: Any) -> None:

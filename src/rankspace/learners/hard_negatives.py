@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.extmath import row_norms
 
-from .._engine.vectors import power_of_two
+from .._engine.vectors import has_equal_norms
 from ..relevance.relevance import Relevance
 from ..search.index import Index
 
@@ -15,7 +14,6 @@ from ..search.index import Index
 MIN_NEGATIVES = 1000
 NEGATIVES_PER_QUERY = 1.5
 MAX_NEGATIVES = 1500
-BLOCK = 8192  # rows
 
 
 def default_n_negatives(n_queries: int) -> int:
@@ -50,16 +48,6 @@ def with_hard_negatives(
     negatives = mine_hard_negatives(index, queries, judged, n_negatives)
     items = np.sort(np.concatenate((judged, negatives)))
     return X[items], relevance._take_items(items)
-
-
-def has_equal_norms(X: Any) -> bool:
-    """Whether all vectors have about the same norm."""
-    unit = power_of_two(X)
-    squares = np.empty(X.shape[0])
-    for start in range(0, X.shape[0], BLOCK):
-        rows = slice(start, start + BLOCK)
-        squares[rows] = row_norms(X[rows] / unit, squared=True)
-    return bool(np.allclose(squares, squares.mean(), rtol=0.02))
 
 
 def mine_hard_negatives(

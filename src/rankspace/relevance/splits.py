@@ -55,12 +55,24 @@ def split_queries(
     return np.sort(order[n_held_out:]), np.sort(order[:n_held_out])
 
 
-def fold_queries(n_queries: int, n_folds: int, seed: int) -> np.ndarray:
-    """Cross-validation folds over queries: the fold that holds out each query."""
+class QueryFolds(NamedTuple):
+    """Cross-validation folds of queries, whose relevant items stay in training."""
+
+    queries: np.ndarray  # fold that holds out each query
+
+    def split(self, X: Any, relevance: Relevance, queries: Any, fold: int) -> Split:
+        """Split that holds out the queries of a fold."""
+        train = np.flatnonzero(self.queries != fold)
+        held_out = np.flatnonzero(self.queries == fold)
+        return hold_out(X, relevance, queries, train, held_out)
+
+
+def fold_queries(n_queries: int, n_folds: int, seed: int) -> QueryFolds:
+    """Random cross-validation folds of queries."""
     folds = np.empty(n_queries, dtype=np.int64)
     order = np.random.default_rng(seed).permutation(n_queries)
     folds[order] = np.arange(n_queries) % n_folds
-    return folds
+    return QueryFolds(folds)
 
 
 def hold_out(
@@ -115,9 +127,28 @@ class GroupFolds(NamedTuple):
 
     queries: np.ndarray  # fold that holds out each query
     items: np.ndarray  # fold that holds out each item of a group that was cut, else -1
-    groups: (
-        np.ndarray
-    )  # group of each query; queries of different groups share no relevant item
+    groups: np.ndarray  # of queries; those of different groups share no relevant item
+
+    def split(self, X: Any, relevance: Relevance, queries: Any, fold: int) -> Split:
+        """Split that holds out queries and their relevant items, which nothing is learned about.
+
+        The items stay in the corpus: in training as unjudged ones, unless they are held-out queries
+        themselves. Where a group was cut, pairs across the cut are ignored: in training those with
+        held-out items, in evaluation those with training items.
+        """
+        train = np.flatnonzero(self.queries != fold)
+        held_out = np.flatnonzero(self.queries == fold)
+        mine = self.items == fold
+        other = (self.items >= 0) & ~mine
+        judged = relevance.take_queries(held_out)._ignoring(other)
+        if queries is not None:
+            training = relevance.take_queries(train)._ignoring(mine)
+            return Split(X, training, queries[train], queries[held_out], judged)
+        query_items = relevance.query_items
+        rows = np.setdiff1d(np.arange(relevance.n_items), query_items[held_out])
+        points = X[query_items[held_out]]
+        training = relevance._ignoring(mine)[rows]
+        return Split(X[rows], training, None, points, judged, rows, corpus=X)
 
 
 def group_queries(relevance: Relevance) -> np.ndarray:
@@ -184,29 +215,6 @@ def _balanced_folds(
 def _relevant_items(relevance: Relevance) -> np.ndarray:
     """Items that are relevant to some query."""
     return np.unique(relevance.items[relevance.grades >= relevance.min_relevant_grade])
-
-
-def hold_out_group(
-    X: Any, relevance: Relevance, queries: Any, folds: GroupFolds, fold: int
-) -> Split:
-    """Split that holds out queries and their relevant items, which nothing is learned about.
-
-    The items stay in the corpus: in training as unjudged ones, unless they are held-out queries
-    themselves. Where a group was cut, pairs across the cut are ignored: in training those with
-    held-out items, in evaluation those with training items.
-    """
-    train = np.flatnonzero(folds.queries != fold)
-    held_out = np.flatnonzero(folds.queries == fold)
-    other = (folds.items >= 0) & (folds.items != fold)
-    judged = relevance.take_queries(held_out)._ignoring(other)
-    if queries is not None:
-        training = relevance.take_queries(train)._ignoring(folds.items == fold)
-        return Split(X, training, queries[train], queries[held_out], judged)
-    query_items = relevance.query_items
-    rows = np.setdiff1d(np.arange(relevance.n_items), query_items[held_out])
-    training = relevance._ignoring(folds.items == fold)[rows]
-    points = X[query_items[held_out]]
-    return Split(X[rows], training, None, points, judged, rows, corpus=X)
 
 
 def only_trainable(split: Split) -> Split:

@@ -7,59 +7,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..evaluation.cross_validation import Question, Questions, measurable
 from ..evaluation.significance import ClusteredMean, clustered_mean
 
-# Fewer queries, or fewer groups that are independent, measure nothing.
-MIN_QUERIES = 30
-MIN_GROUPS = 10
 ALPHA = 0.025  # one-sided level of the only test
 
 # The questions that each preference averages over, and those it protects from harm.
 TARGETS = {"both": ("known", "new"), "known": ("known",), "new": ("new",)}
 PROTECTED = {"both": ("known", "new"), "known": (), "new": ("known",)}
-
-
-class Question(NamedTuple):
-    """Differences from the baseline that answer one question.
-
-    ``differences`` has a row for each strength, the baseline first, and NaN for queries that the
-    question is not about; ``clusters`` are queries that depend on each other. With several folds,
-    whose maps were learned from overlapping data, errors of folds are correlated too.
-    """
-
-    differences: np.ndarray
-    clusters: np.ndarray
-    n_folds: int = 1
-
-    def estimate(self, strength: int) -> ClusteredMean:
-        """Mean difference of a strength, with its standard error."""
-        mean = clustered_mean(self.differences[strength], self.clusters)
-        if self.n_folds == 1:
-            return mean
-        # With correlation r of any two folds the variance is 1 + (n_folds - 1) r times as large. On
-        # 400 samples of 300 queries of NFCorpus r was .03 to .08 with 5 folds.
-        factor = float(np.sqrt(1 + 1 / self.n_folds))
-        return mean._replace(standard_error=factor * mean.standard_error)
-
-    def at(self, strengths: np.ndarray) -> Question:
-        """The question with one row: the given strength for each query."""
-        row = self.differences[strengths, np.arange(strengths.size)]
-        return self._replace(differences=row[None])
-
-    def without(self, queries: np.ndarray) -> Question:
-        """The question without some queries, given as a mask."""
-        differences = np.where(queries, np.nan, self.differences)
-        return self._replace(differences=differences)
-
-    @property
-    def is_measurable(self) -> bool:
-        """Whether there are enough queries and groups."""
-        asked = ~np.isnan(self.differences[0])
-        n_groups = np.unique(self.clusters[asked]).size
-        return int(asked.sum()) >= MIN_QUERIES and n_groups >= MIN_GROUPS
-
-
-Questions = Mapping[str, Question]
 
 
 def outcome(estimate: ClusteredMean, tolerance: float) -> str:
@@ -104,27 +59,17 @@ def _standard_error(asked: list[Question], best: int, strength: int) -> float:
     return float(np.sqrt(squares)) / len(asked)
 
 
-def measurable(questions: Questions) -> Questions:
-    """The questions with enough queries; that about all queries always stays."""
-    return {
-        name: question
-        for name, question in questions.items()
-        if name == "all" or question.is_measurable
-    }
-
-
 def cross_fit(
-    questions: Questions,
-    fold_of: Mapping[str, np.ndarray],
-    prefer: str,
-    tolerance: float,
+    questions: Questions, prefer: str, tolerance: float
 ) -> dict[str, np.ndarray]:
     """The strength that the other folds choose for each query of each question.
 
-    No query takes part in choosing its own strength. ``fold_of`` names the folds of each question.
+    No query takes part in choosing its own strength.
     """
     chosen = {}
-    for name, folds in fold_of.items():
+    for name, question in questions.items():
+        folds = question.folds
+        assert folds is not None
         chosen[name] = np.zeros(folds.size, dtype=np.int64)
         for fold in np.unique(folds):
             held_out = folds == fold
@@ -166,19 +111,3 @@ def decide(
     else:
         decision = "known only"
     return Verdict(decision, p_value, estimates, outcomes, alpha)
-
-
-def holm(p_values: list[float], alpha: float = ALPHA) -> list[float]:
-    """The level at which each p-value is tested, by Holm's correction for several tests.
-
-    Once one is not significant, all larger ones need its level, which they cannot reach.
-    """
-    levels = [0.0] * len(p_values)
-    failed = False
-    level = 0.0
-    for place, number in enumerate(np.argsort(p_values, kind="stable")):
-        if not failed:
-            level = alpha / (len(p_values) - place)
-            failed = not p_values[number] <= level
-        levels[number] = level
-    return levels

@@ -5,24 +5,26 @@ from __future__ import annotations
 import numpy as np
 
 from ..display.page.html import interval, measure_label, number, p_text, signed
+from ..evaluation.cross_validation import (
+    MIN_GROUPS,
+    MIN_QUERIES,
+    Evidence,
+    HeldOutValues,
+    measurable,
+)
 from ..evaluation.held_out import Score, judged_share, orientation
-from ..evaluation.memory import WEIGHTS
 from ..evaluation.report import Report
+from ..evaluation.search_task import SearchTask
 from ..evaluation.significance import queries_needed
 from ..search.ranking import Ranking
-from .cross_validation import FoldValues
-from .data import TuningData
 from .report import GAINS, PathRow, QuestionRow, TuneReport
 from .selection import (
     ALPHA,
-    MIN_GROUPS,
-    MIN_QUERIES,
     PROTECTED,
-    measurable,
     outcome,
     tested_question,
 )
-from .trials import Evidence, Result, Trials
+from .trials import Result, Trials
 
 QUESTIONS = ("all", "known", "new")
 
@@ -31,14 +33,16 @@ def make_report(
     trials: Trials,
     results: list[Result],
     best: Result | None,
+    numbers: np.ndarray,
     seconds: float,
     refit_on_dev: bool = False,
 ) -> TuneReport:
-    """The report of all trials, about the best result."""
+    """The report of all trials, about the best result; ``numbers`` are those of the queries."""
     if best is None:
-        return _unlearned(trials, seconds)
+        return _unlearned(trials, numbers, seconds)
     on_dev = bool(trials.on_dev.any())
-    data = trials.data.take(trials.on_dev if on_dev else ~trials.on_dev)
+    judged = trials.on_dev if on_dev else ~trials.on_dev
+    data = trials.task.take(judged)
     sign = orientation(data.measure)
     rows = {name: _question_row(best, name, data) for name in QUESTIONS}
     values = best.judged.by_query
@@ -70,15 +74,15 @@ def make_report(
             _ranking(values, tuned, data),
         ),
         relevance=data.relevance,
-        query_numbers=data.query_numbers,
+        query_numbers=numbers[judged],
         skipped=trials.skipped,
         seconds=seconds,
     )
 
 
-def _unlearned(trials: Trials, seconds: float) -> TuneReport:
+def _unlearned(trials: Trials, numbers: np.ndarray, seconds: float) -> TuneReport:
     """The report when nothing was learned: no room for a gain, or no time."""
-    data = trials.data
+    data = trials.task
     score = data.baseline()
     label = measure_label(data.measure)
     if trials.skipped:
@@ -94,7 +98,7 @@ def _unlearned(trials: Trials, seconds: float) -> TuneReport:
         )
         next_steps = []
     everything = np.full(data.n_queries, np.nan)
-    everything[data.baseline_queries] = orientation(data.measure) * score.values
+    everything[data.sample] = orientation(data.measure) * score.values
     report = _report(everything, data)
     ranking = _baseline_ranking(score, data)
     return TuneReport(
@@ -116,7 +120,7 @@ def _unlearned(trials: Trials, seconds: float) -> TuneReport:
         known=np.full(data.n_queries, np.nan),
         rankings=(ranking, ranking),
         relevance=data.relevance,
-        query_numbers=data.query_numbers,
+        query_numbers=numbers,
         skipped=trials.skipped,
         seconds=seconds,
     )
@@ -134,7 +138,7 @@ def _at(table: np.ndarray, strengths: np.ndarray) -> np.ndarray:
     return table[strengths, np.arange(strengths.size)]
 
 
-def _judged_share(tops: np.ndarray, data: TuningData) -> float:
+def _judged_share(tops: np.ndarray, data: SearchTask) -> float:
     """Share of the first items that are judged; NaN where those that are not do not count."""
     relevance = data.relevance
     if relevance.has_classes or not relevance.unlisted_is_irrelevant:
@@ -142,7 +146,7 @@ def _judged_share(tops: np.ndarray, data: TuningData) -> float:
     return judged_share(tops, relevance)
 
 
-def _report(values: np.ndarray, data: TuningData) -> Report:
+def _report(values: np.ndarray, data: SearchTask) -> Report:
     errors = frozenset([data.measure] if orientation(data.measure) < 0 else [])
     return Report(
         {data.measure: values},
@@ -153,22 +157,22 @@ def _report(values: np.ndarray, data: TuningData) -> Report:
     )
 
 
-def _ranking(values: FoldValues, strengths: np.ndarray, data: TuningData) -> Ranking:
+def _ranking(values: HeldOutValues, strengths: np.ndarray, data: SearchTask) -> Ranking:
     """The first items of each query with a strength of its own."""
     tops = _at(values.tops, strengths)
     return _as_ranking(tops, _at(values.distances, strengths), data)
 
 
-def _baseline_ranking(score: Score, data: TuningData) -> Ranking:
+def _baseline_ranking(score: Score, data: SearchTask) -> Ranking:
     """The first items of the queries of a sample; other lists are empty."""
     tops = np.full((data.n_queries, score.tops.shape[1]), -1)
     distances = np.full(tops.shape, np.nan)
-    tops[data.baseline_queries] = score.tops
-    distances[data.baseline_queries] = score.distances
+    tops[data.sample] = score.tops
+    distances[data.sample] = score.distances
     return _as_ranking(tops, distances, data)
 
 
-def _as_ranking(tops: np.ndarray, distances: np.ndarray, data: TuningData) -> Ranking:
+def _as_ranking(tops: np.ndarray, distances: np.ndarray, data: SearchTask) -> Ranking:
     shown = tops >= 0
     ends = np.cumsum(shown.sum(axis=1))
     return Ranking(
@@ -183,7 +187,7 @@ def _as_ranking(tops: np.ndarray, distances: np.ndarray, data: TuningData) -> Ra
 # ---------------------------------------------------------------------- tables
 
 
-def _question_row(best: Result, name: str, data: TuningData) -> QuestionRow:
+def _question_row(best: Result, name: str, data: SearchTask) -> QuestionRow:
     label = _label(name, data)
     question = best.question(name)
     asked = ~np.isnan(question.differences[0])
@@ -201,26 +205,25 @@ def _question_row(best: Result, name: str, data: TuningData) -> QuestionRow:
     values = best.judged.values_of(name)
     unchanged = sign * float(values.values[0, asked].mean())
     difference = sign * estimate.mean
-    memory = sign * _memory(best.judged, values.memory, asked)
+    memory = sign * _memory(best.path.by_query.memory, values.memory[:, asked])
     low, high = sorted(sign * limit for limit in estimate.interval)
     means = (unchanged, memory, unchanged + difference)
     verdict = best.verdict.outcomes[name]
     return QuestionRow(label, *means, difference, low, high, *counts, verdict)
 
 
-def _label(name: str, data: TuningData) -> str:
+def _label(name: str, data: SearchTask) -> str:
     if name == "all":
         return "all queries"
     return f"{name} {'classes' if data.relevance.has_classes else 'documents'}"
 
 
-def _memory(judged: Evidence, memory: np.ndarray, asked: np.ndarray) -> float:
-    """Mean of the memory baseline with the weight that is best over all queries."""
-    overall = judged.by_query.memory
-    if len(overall) < len(WEIGHTS) or np.isnan(overall).all():
+def _memory(by_fold: np.ndarray, memory: np.ndarray) -> float:
+    """Mean of the memory baseline with the weight that is best over all queries of the folds."""
+    if np.isnan(by_fold).all():
         return np.nan
-    best = int(np.nanmean(overall, axis=1).argmax())
-    return float(np.nanmean(memory[best, asked]))
+    best = int(np.nanmean(by_fold, axis=1).argmax())
+    return float(np.nanmean(memory[best]))
 
 
 def _path_rows(results: list[Result], best: Result, sign: float) -> list[PathRow]:
@@ -283,7 +286,7 @@ def _sentence(
     if decision == "known only":
         what = f"Ship it for {rows['known'].label} only"
     return _plain(
-        f"{what} ({best.family.label}): {measure_label(trials.data.measure)}{where} improves from "
+        f"{what} ({best.family.label}): {measure_label(trials.task.measure)}{where} improves from "
         f"{number(row.unchanged)} to {number(row.tuned)} (p {p_text(best.verdict.p_value)}). "
         f"{_about_new(trials, best, rows['new'])}"
     )
@@ -301,7 +304,7 @@ def _change(row: QuestionRow) -> str:
 
 def _about_new(trials: Trials, best: Result, row: QuestionRow) -> str:
     name = row.label.capitalize()
-    if row.outcome == "safe" and orientation(trials.data.measure) * row.difference < 0:
+    if row.outcome == "safe" and orientation(trials.task.measure) * row.difference < 0:
         return f"{name} lose less than {trials.tolerance:g}: {_change(row)}."
     if row.outcome == "safe":
         return f"{name} do not lose: {_change(row)}."
@@ -328,7 +331,7 @@ def _harm(trials: Trials, best: Result, rows: dict[str, QuestionRow]) -> str:
     """Which protected question loses: by the tested map, or by the one that gains most."""
     questions = measurable(best.path.questions)
     strongest_gain = int(np.nanmean(questions["all"].differences, axis=1).argmax())
-    sign = orientation(trials.data.measure)
+    sign = orientation(trials.task.measure)
     for name in PROTECTED[trials.prefer]:
         if best.verdict.outcomes.get(name) == "harmed":
             lost = _change(rows[name])
@@ -374,18 +377,9 @@ def _notes(
     refit_on_dev: bool,
 ) -> list[str]:
     """How to read the tables, and what could not be measured."""
-    on_dev = trials.on_dev.any()
-    tuned = "Tuned: each query is ranked by a map that it took no part in learning or choosing."
-    if on_dev and refit_on_dev:
-        tuned = (
-            "Tuned: values of a map learned without the dev queries; the map that is returned is "
-            "learned from them too."
-        )
-    elif on_dev:
-        tuned = "Tuned: the map is learned without the dev queries."
     tolerance = f"{trials.tolerance:g}"
     notes = [
-        tuned,
+        _about_tuned(bool(trials.on_dev.any()), refit_on_dev),
         f"Safe: loses less than {tolerance}, by the 95 % interval. Harmed: loses more than "
         f"{tolerance}, or loses significantly. Undecided: too few queries to tell.",
     ]
@@ -393,7 +387,7 @@ def _notes(
         notes.append(
             "Memory: no map, but documents judged relevant to similar past queries rank higher."
         )
-    if orientation(trials.data.measure) > 0:
+    if orientation(trials.task.measure) > 0:
         notes.append(
             "Queries needed: with so many judged queries, a gain of this size is significant in "
             "four of five cases."
@@ -413,6 +407,18 @@ def _notes(
     if trials.skipped:
         notes.append(_skipped(trials))
     return notes
+
+
+def _about_tuned(on_dev: bool, refit_on_dev: bool) -> str:
+    """What the values of the learned map are."""
+    if not on_dev:
+        return "Tuned: each query is ranked by a map that it took no part in learning or choosing."
+    if not refit_on_dev:
+        return "Tuned: the map is learned without the dev queries."
+    return (
+        "Tuned: values of a map learned without the dev queries; the map that is returned is "
+        "learned from them too."
+    )
 
 
 def _next_steps(

@@ -14,15 +14,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, check_scalar
 
 from .._engine.checks import check_choice
+from ..evaluation.cross_validation import default_n_folds
+from ..evaluation.search_task import check_dev, check_task
+from ..learners.families import families
 from ..metrics.embedding import EmbeddingMetric, unchanged_metric
-from ..relevance.splits import FEWEST_QUERIES
-from .cross_validation import Deadline, learn_until
-from .data import TuningData, check_data
-from .families import families
 from .report import TuneReport
 from .selection import TARGETS
 from .summary import make_report
-from .trials import Trials, best_result, default_n_folds
+from .trials import Deadline, Trials, best_result
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,39 +146,36 @@ def tune(
     True
     """
     start = time.perf_counter()
-    _check_options(prefer, tolerance, budget, n_folds)
-    data = check_data(X, relevance, queries, similarity, measure, item_ids, query_ids)
-    on_dev = _dev_mask(dev, data)
-    n_learned_from = int((~on_dev).sum())
-    if n_folds is not None and n_folds > n_learned_from:
-        raise ValueError(
-            f"n_folds must be at most the number of queries to learn from, {n_learned_from}: got "
-            f"{n_folds}."
-        )
+    _check_options(prefer, tolerance, budget)
+    task, is_judged = check_task(
+        X, relevance, queries, similarity, measure, item_ids, query_ids
+    )
+    on_dev = check_dev(dev, task, is_judged)
     seed = int(check_random_state(random_state).randint(2**31 - 1))
-    todo = families(methods, data.similarity, data.measure, queries is not None, seed)
-    n_folds = n_folds or default_n_folds(n_learned_from)
+    todo = families(methods, task.similarity, task.measure, queries is not None, seed)
+    n_folds = _check_folds(n_folds, int((~on_dev).sum()))
     seconds = None
     if budget is not None:
         seconds = budget * _validation_share(n_folds, queries is not None)
     deadline = Deadline(seconds)
-    trial = Trials(data, on_dev, prefer, tolerance, n_folds, seed, deadline, progress)
+    trials = Trials(task, on_dev, prefer, tolerance, n_folds, seed, deadline, progress)
     metric: EmbeddingMetric = unchanged_metric(
-        data.X.shape[1], data.similarity, data.X.dtype
+        task.X.shape[1], task.similarity, task.X.dtype
     )
     with warnings.catch_warnings():
         # A learner that does not converge shows in the scores.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        results = [] if trial.nothing_to_gain else trial.run(todo)
+        results = [] if trials.nothing_to_gain else trials.run(todo)
         best = best_result(results, prefer)
         if best is not None and best.verdict.decision != "keep":
             progress("learning from all queries", 1.0)
-            learned_from = data if refit_on_dev else data.without(on_dev)
-            metric = learn_until(
-                best.family, learned_from, best.strength, Deadline(None)
+            data = task if refit_on_dev else trials.training
+            metric = best.family.metric(
+                data.X, data.relevance, data.queries, best.strength
             )
     seconds = time.perf_counter() - start
-    report = make_report(trial, results, best, seconds, refit_on_dev)
+    numbers = np.flatnonzero(is_judged)
+    report = make_report(trials, results, best, numbers, seconds, refit_on_dev)
     return Tuned(metric, report)
 
 
@@ -194,47 +190,23 @@ def _validation_share(n_folds: int, separate_queries: bool) -> float:
     return of_folds / (of_folds + 1.25)
 
 
-def _check_options(prefer: str, tolerance: Any, budget: Any, n_folds: Any) -> None:
+def _check_options(prefer: str, tolerance: Any, budget: Any) -> None:
     check_choice(prefer, "prefer", TARGETS)
     check_scalar(tolerance, "tolerance", Real, min_val=0, max_val=1)
     if budget is not None:
         check_scalar(budget, "budget (seconds)", Real, min_val=0)
         if np.isnan(budget):
             raise ValueError("budget must be a number of seconds: got NaN.")
-    if n_folds is not None:
-        check_scalar(n_folds, "n_folds", Integral, min_val=2)
 
 
-def _dev_mask(dev: Any, data: TuningData) -> np.ndarray:
-    """Mask of the queries to judge on; empty without ``dev``."""
-    n_passed = data.n_passed
-    if dev is None:
-        return np.zeros(data.n_queries, dtype=bool)
-    dev = np.asarray(dev)
-    if dev.ndim != 1 or dev.dtype.kind not in "iub":
+def _check_folds(n_folds: int | None, n_queries: int) -> int:
+    """The number of folds, by default one that suits the number of queries to learn from."""
+    if n_folds is None:
+        return default_n_folds(n_queries)
+    check_scalar(n_folds, "n_folds", Integral, min_val=2)
+    if n_folds > n_queries:
         raise ValueError(
-            f"dev must be numbers of queries, or a mask: got an array of {dev.dtype} of shape "
-            f"{dev.shape}."
+            f"n_folds must be at most the number of queries to learn from, {n_queries}: got "
+            f"{n_folds}."
         )
-    if dev.dtype == bool:
-        if dev.size != n_passed:
-            raise ValueError(
-                f"dev must have an entry for each of {n_passed} queries as a mask: got {dev.size}."
-            )
-        dev = np.flatnonzero(dev)
-    if dev.size and not 0 <= dev.min() <= dev.max() < n_passed:
-        raise ValueError(
-            f"dev must be numbers of queries, from 0 to {n_passed - 1}: got {dev.min()} to "
-            f"{dev.max()}."
-        )
-    on_dev = np.isin(data.query_numbers, dev)
-    n_dev = int(on_dev.sum())
-    # Without the rows of the dev queries, others may have nothing relevant left.
-    n_left = int(data.without(on_dev).relevance.trainable.sum())
-    if min(n_dev, n_left) < FEWEST_QUERIES:
-        raise ValueError(
-            f"dev must name at least {FEWEST_QUERIES} queries with judgments and leave as many to "
-            f"learn from: it names {n_dev} of {data.n_queries} (of {n_passed} passed) and leaves "
-            f"{n_left}."
-        )
-    return on_dev
+    return n_folds

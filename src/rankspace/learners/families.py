@@ -1,7 +1,8 @@
-"""Families of metrics that `tune` can learn, each along a path of decreasing regularisation."""
+"""Families of metrics, each learned along a path of decreasing regularisation."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,14 +12,13 @@ from sklearn.base import clone
 from .._engine.checks import check_choice
 from .._engine.similarity import unit_rows
 from ..evaluation.measures import parse_measure
-from ..learners.base import BaseRanker
-from ..learners.frml import FRML
-from ..learners.hard_negatives import with_hard_negatives
-from ..learners.listwise import SIMILARITIES, ListwiseMap
-from ..learners.mlr import MLR
 from ..metrics.embedding import EmbeddingMetric, LinearMetric
 from ..relevance.relevance import Relevance
-from .data import MAX_QUERIES
+from .base import BaseRanker
+from .frml import FRML
+from .hard_negatives import with_hard_negatives
+from .listwise import SIMILARITIES, ListwiseMap
+from .mlr import MLR
 
 # Values of `reg`, times the number of training queries: half a decade a step. The first changes
 # rankings little more than whitening does; below the last nothing changed on any development set.
@@ -26,6 +26,8 @@ TOTAL_REGS = (240.0, 80.0, 24.0, 8.0, 2.4, 0.8, 0.24, 0.08)
 # Weight of documents that nobody judged relevant, if there are separate queries. A lower one spares
 # queries for new documents and gains less for known ones: experiments/tune-family.md.
 UNJUDGED_WEIGHT = 0.1
+# Rows of labelled data that are learned from; a step costs their square.
+MAX_ROWS = 3000
 
 LISTWISE = {
     "query": "map of the queries",
@@ -54,6 +56,13 @@ class Family:
     ) -> Iterator[EmbeddingMetric]:
         """Learn the metric of each strength; ``check`` may raise to end the path."""
         raise NotImplementedError
+
+    def metric(
+        self, X: Any, relevance: Relevance, queries: Any, strength: int
+    ) -> EmbeddingMetric:
+        """Learn the metric of one strength, counted from 1, along the path to it."""
+        path = self.metrics(X, relevance, queries, _no_check)
+        return next(itertools.islice(path, strength - 1, None))
 
 
 @dataclass(frozen=True)
@@ -96,6 +105,10 @@ class EstimatorFamily(Family):
                 similarity=self.similarity,
                 parameters=metric.parameters,
             )
+
+
+def _no_check() -> None:
+    """Let a path run to its end."""
 
 
 def families(
@@ -148,7 +161,7 @@ def _listwise(
     if separate_queries:
         estimator.set_params(unjudged_weight=UNJUDGED_WEIGHT)
     else:
-        estimator.set_params(max_items=MAX_QUERIES)
+        estimator.set_params(max_items=MAX_ROWS)
     strengths = tuple(f"reg {total:g} / queries" for total in TOTAL_REGS)
     return ListwiseFamily(sides, LISTWISE[sides], similarity, strengths, estimator)
 

@@ -1,0 +1,64 @@
+"""Relevance from what users pass, and checks that it fits the vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .relevance import Relevance
+
+
+def as_relevance(
+    judgments: Any,
+    n_items: int,
+    separate_queries: bool,
+    item_ids: Any = None,
+    query_ids: Any = None,
+) -> Relevance:
+    """Relevance from a Relevance, class labels, lists of relevant rows, or judgments by id."""
+    if isinstance(judgments, Relevance):
+        return judgments
+    if isinstance(judgments, Mapping) or hasattr(judgments, "columns"):
+        if item_ids is None or query_ids is None:
+            raise ValueError(
+                "judgments by id need item_ids and query_ids, the ids of the rows of X and of "
+                "queries: got none. Judgments by row number are lists of relevant rows."
+            )
+        return Relevance.from_qrels(judgments, item_ids=item_ids, query_ids=query_ids)
+    if not separate_queries:
+        return Relevance.from_labels(judgments)
+    if not all(np.ndim(row) == 1 or isinstance(row, Mapping) for row in judgments):
+        raise ValueError(
+            "with separate queries, relevance must be a Relevance or a list of the relevant rows "
+            "of X for each query: got one value for each."
+        )
+    return Relevance.from_lists(judgments, n_items=n_items)
+
+
+def check_items(relevance: Relevance, X: Any) -> None:
+    """Raise unless the relevance has an item for each row of ``X``."""
+    if relevance.n_items != X.shape[0]:
+        raise ValueError(
+            f"relevance must have one item for each row of X: got {relevance.n_items} items and "
+            f"{X.shape[0]} rows."
+        )
+
+
+def check_queries_are_rows(relevance: Relevance, advice: str) -> None:
+    """Raise unless all queries are rows of ``X``; say how to pass others."""
+    if not relevance.queries_are_rows:
+        raise ValueError(
+            f"relevance has {relevance.n_queries} queries that are not rows of X. {advice}"
+        )
+
+
+def check_query_vectors(relevance: Relevance, queries: Any, n_features: int) -> None:
+    """Raise unless the relevance has a query for each row of ``queries``, as wide as ``X``."""
+    expected = (relevance.n_queries, n_features)
+    if queries.shape != expected:
+        raise ValueError(
+            "queries must have one row for each query of relevance and one column for each "
+            f"feature of X, so shape {expected}: got {queries.shape}."
+        )
