@@ -8,10 +8,10 @@ from typing import Any, Self
 import numpy as np
 
 from .._engine.optional import require
-from .figures import axes, figure
+from .figures import Display, figure
 
 
-class TopicsDisplay:
+class TopicsDisplay(Display):
     """Topics as columns of words, most important first.
 
     Parameters
@@ -65,37 +65,29 @@ class TopicsDisplay:
         sizes = np.bincount(estimator.cluster_of_feature_, minlength=k).tolist()
         return cls(estimator.topics(feature_names, n), sizes=sizes).plot(ax=ax)
 
-    def plot(self, *, ax: Any = None) -> Self:
-        """Draw the plot.
+    def _axes(self) -> Any:
+        """Axes of a new figure that holds all words."""
+        return figure(
+            size=(1.4 * len(self.topics) + 0.5, 0.25 * self._longest + 0.6)
+        ).axes[0]
 
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-            Axes to draw on; new ones by default.
+    @property
+    def _longest(self) -> int:
+        return max((len(topic) for topic in self.topics), default=0)
 
-        Returns
-        -------
-        TopicsDisplay
-        """
-        longest = max((len(topic) for topic in self.topics), default=0)
-        if ax is None:
-            size = (1.4 * len(self.topics) + 0.5, 0.25 * longest + 0.6)
-            ax = figure(size=size).axes[0]
-        self.ax_ = ax
-        self.figure_ = ax.figure
+    def _draw(self) -> None:
         for column, topic in enumerate(self.topics):
             head = f"topic {column + 1}"
             if self.sizes is not None:
                 head += f" ({self.sizes[column]})"
-            ax.text(column, 0, head, weight="bold", size=9, va="center")
+            self.ax_.text(column, 0, head, weight="bold", size=9, va="center")
             for row, word in enumerate(topic, start=1):
-                ax.text(column, -row, word, size=9, va="center")
-        ax.set(xlim=(-0.1, len(self.topics)), ylim=(-longest - 0.5, 0.5))
-        ax.axis("off")
-        return self
+                self.ax_.text(column, -row, word, size=9, va="center")
+        self.ax_.set(xlim=(-0.1, len(self.topics)), ylim=(-self._longest - 0.5, 0.5))
+        self.ax_.axis("off")
 
 
-class PixelClustersDisplay:
+class PixelClustersDisplay(Display):
     """Image of the component of each pixel, paler where its memberships are nearly equal.
 
     Parameters
@@ -154,20 +146,7 @@ class PixelClustersDisplay:
         weights = np.sqrt(estimator.importance_.sum(axis=0))
         return cls(estimator.membership_, shape, weights=weights).plot(ax=ax)
 
-    def plot(self, *, ax: Any = None) -> Self:
-        """Draw the plot.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-            Axes to draw on; new ones by default.
-
-        Returns
-        -------
-        PixelClustersDisplay
-        """
-        self.ax_ = axes(ax)
-        self.figure_ = self.ax_.figure
+    def _draw(self) -> None:
         colormaps = require("matplotlib", extra="plot").colormaps
         k = len(self.membership)
         table = colormaps["tab10" if k <= 10 else "tab20"]
@@ -181,4 +160,3 @@ class PixelClustersDisplay:
         colours[:, 3] = (0.3 + 0.7 * sharpness) * opacity
         self.ax_.imshow(colours.reshape(*self.shape, 4), interpolation="nearest")
         self.ax_.set(xticks=[], yticks=[], title=f"{k} clusters of pixels")
-        return self

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -31,11 +31,34 @@ def figure(n: int = 1, size: tuple[float, float] = (5.0, 3.5)) -> Any:
     return plt.subplots(1, n, figsize=size, layout="constrained", squeeze=False)[0]
 
 
-def axes(ax: Any) -> Any:
-    """The given axes, or those of a new figure."""
-    if ax is None:
+class Display:
+    """Base class of displays that draw on one pair of axes."""
+
+    def plot(self, *, ax: Any = None) -> Self:
+        """Draw the plot.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Axes to draw on; new ones by default.
+
+        Returns
+        -------
+        Display
+            The display itself, with ``ax_`` and ``figure_``.
+        """
+        self.ax_ = self._axes() if ax is None else ax
+        self.figure_ = self.ax_.figure
+        self._draw()
+        return self
+
+    def _axes(self) -> Any:
+        """Axes of a new figure."""
         return figure().axes[0]
-    return ax
+
+    def _draw(self) -> None:
+        """Draw on ``ax_``."""
+        raise NotImplementedError
 
 
 def class_look(code: int) -> tuple[int, int]:

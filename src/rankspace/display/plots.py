@@ -8,10 +8,10 @@ from typing import Any, Self
 import numpy as np
 
 from ..metrics.embedding import LinearMetric
-from .figures import COLOURS, axes
+from .figures import COLOURS, Display
 
 
-class ConvergenceDisplay:
+class ConvergenceDisplay(Display):
     """Convergence plot of MLR: upper and lower bound on the optimum, round by round.
 
     Parameters
@@ -67,20 +67,7 @@ class ConvergenceDisplay:
             )
         return cls(history, name=type(estimator).__name__).plot(ax=ax)
 
-    def plot(self, *, ax: Any = None) -> Self:
-        """Draw the plot.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-            Axes to draw on; new ones by default.
-
-        Returns
-        -------
-        ConvergenceDisplay
-        """
-        self.ax_ = axes(ax)
-        self.figure_ = self.ax_.figure
+    def _draw(self) -> None:
         rounds = np.arange(1, len(self.history) + 1)
         upper = np.array([row["upper"] for row in self.history])
         lower = np.array([row["lower"] for row in self.history])
@@ -89,10 +76,9 @@ class ConvergenceDisplay:
         self.ax_.fill_between(rounds, lower, upper, step="post", alpha=0.15)
         self.ax_.set(xlabel="round", ylabel="objective", title=self.name)
         self.ax_.legend()
-        return self
 
 
-class SpectrumDisplay:
+class SpectrumDisplay(Display):
     """Bar chart of the spectrum of a metric: the share of each direction.
 
     Parameters
@@ -142,20 +128,7 @@ class SpectrumDisplay:
         """
         return cls(metric.spectrum, mass=mass).plot(ax=ax)
 
-    def plot(self, *, ax: Any = None) -> Self:
-        """Draw the plot.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-            Axes to draw on; new ones by default.
-
-        Returns
-        -------
-        SpectrumDisplay
-        """
-        self.ax_ = axes(ax)
-        self.figure_ = self.ax_.figure
+    def _draw(self) -> None:
         self.n_directions_ = n_directions(self.spectrum, self.mass)
         share = self.spectrum / (self.spectrum.sum() or 1.0)
         numbers = np.arange(1, share.size + 1)
@@ -167,7 +140,6 @@ class SpectrumDisplay:
         hold = "direction holds" if self.n_directions_ == 1 else "directions hold"
         self.ax_.set_title(f"{self.n_directions_} {hold} {self.mass:.0%}")
         self.ax_.legend()
-        return self
 
 
 def n_directions(spectrum: Any, mass: float = 0.95) -> int:

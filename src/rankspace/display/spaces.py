@@ -11,7 +11,7 @@ from ..evaluation.measures import evaluate
 from ..evaluation.report import Report, compare
 from ..relevance.relevance import Relevance
 from ..search.index import Index
-from .figures import BETTER, WORSE, axes, draw_points, figure, project_to_plane
+from .figures import BETTER, WORSE, Display, draw_points, figure, project_to_plane
 
 
 class SpaceDisplay:
@@ -119,7 +119,7 @@ class SpaceDisplay:
         return self
 
 
-class LearningCurveDisplay:
+class LearningCurveDisplay(Display):
     """Learning curves: error against the share of training data, with error bands.
 
     Parameters
@@ -167,20 +167,7 @@ class LearningCurveDisplay:
                 )
             self.errors[name] = values
 
-    def plot(self, *, ax: Any = None) -> Self:
-        """Plot means with bands of plus and minus two standard errors.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-            Axes to draw on; new ones by default.
-
-        Returns
-        -------
-        LearningCurveDisplay
-        """
-        self.ax_ = axes(ax)
-        self.figure_ = self.ax_.figure
+    def _draw(self) -> None:
         percent = 100 * self.ratios
         for name, values in self.errors.items():
             mean = values.mean(axis=1)
@@ -194,10 +181,9 @@ class LearningCurveDisplay:
                 self.ax_.fill_between(percent, low, high, alpha=0.15, color=colour)
         self.ax_.set(xlabel="training data, %", ylabel=self.y_name, title=self.title)
         self.ax_.legend(fontsize="small")
-        return self
 
 
-class GainsDisplay:
+class GainsDisplay(Display):
     """Bar chart of the gain or loss of each query between two reports, largest gain first.
 
     Parameters
@@ -258,20 +244,7 @@ class GainsDisplay:
             gains = -gains
         return cls(gains, measure=measure).plot(ax=ax)
 
-    def plot(self, *, ax: Any = None) -> Self:
-        """Draw the plot.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-            Axes to draw on; new ones by default.
-
-        Returns
-        -------
-        GainsDisplay
-        """
-        self.ax_ = axes(ax)
-        self.figure_ = self.ax_.figure
+    def _draw(self) -> None:
         self.n_better_ = int(np.sum(self.gains > 0))
         self.n_worse_ = int(np.sum(self.gains < 0))
         edges = np.arange(self.gains.size + 1)
@@ -281,4 +254,3 @@ class GainsDisplay:
             xlabel="queries, largest gain first", ylabel=f"gain in {self.measure}"
         )
         self.ax_.set_title(f"{self.n_better_} better, {self.n_worse_} worse")
-        return self
