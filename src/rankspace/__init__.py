@@ -48,7 +48,7 @@ if TYPE_CHECKING:
         load_metric,
     )
     from .relevance import Relevance
-    from .search import Index, Ranking
+    from .search import Index, Ranking, rank_bm25
     from .tuning import Tuned, tune
 
 __all__ = [
@@ -89,6 +89,7 @@ __all__ = [
     "knn_error",
     "leave_one_out",
     "load_metric",
+    "rank_bm25",
     "tune",
     "use_backend",
     "write_report",
@@ -99,7 +100,7 @@ __all__ = [
 _ROOMS = {
     "_engine.parallel": ["use_backend"],
     "relevance": ["Relevance"],
-    "search": ["Index", "Ranking"],
+    "search": ["Index", "Ranking", "rank_bm25"],
     "evaluation": [
         "Comparison",
         "Report",

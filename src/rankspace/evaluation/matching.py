@@ -18,6 +18,7 @@ from ..relevance.joins import (
     stray_ids,
 )
 from ..relevance.relevance import Relevance
+from ..relevance.rows import places
 from ..search.ranking import Ranking
 
 RANKING = "the ranking"
@@ -57,12 +58,6 @@ def new_items(ranking: Ranking, relevance: Relevance) -> np.ndarray:
             f"{relevance.n_items}. Give both item_ids to match them by name."
         )
     return np.zeros(0, dtype=np.int64)
-
-
-def places(wanted: np.ndarray, names: np.ndarray) -> np.ndarray:
-    """Index of each wanted name among the names, or -1."""
-    place = {name: i for i, name in enumerate(names.tolist())}
-    return np.array([place.get(name, -1) for name in wanted.tolist()], dtype=np.int64)
 
 
 def check_items(

@@ -13,10 +13,10 @@ import numpy as np
 from .._engine.parallel import Step, current_backend
 from .._engine.parallel.threads import n_threads, thread_map
 from ..relevance.relevance import Relevance
-from ..relevance.rows import take_or_none
+from ..relevance.rows import places, take_or_none
 from ..search.blocks import RankingBlocks
 from ..search.ranking import Ranking
-from .matching import check_items, check_queries, named_like, new_items, places
+from .matching import check_items, check_queries, named_like, new_items
 from .report import Comparison, Report, compare
 
 __all__ = ["MEASURES", "Comparison", "Measure", "Report", "compare", "evaluate"]

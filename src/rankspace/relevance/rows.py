@@ -421,6 +421,12 @@ def as_ids(ids: Any) -> np.ndarray:
     return _objects(names).reshape(array.shape)
 
 
+def places(wanted: np.ndarray, names: np.ndarray) -> np.ndarray:
+    """Index of each wanted name among the names, or -1."""
+    place = {name: i for i, name in enumerate(names.tolist())}
+    return np.array([place.get(name, -1) for name in wanted.tolist()], dtype=np.int64)
+
+
 def _objects(values: Sequence[Any]) -> np.ndarray:
     """A 1-d array of objects, whatever the objects are."""
     array = np.empty(len(values), dtype=object)

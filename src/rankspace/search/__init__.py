@@ -1,9 +1,11 @@
 """Nearest-neighbour search under a metric, and the rankings it returns."""
 
+from .bm25 import rank_bm25
 from .index import Index
 from .ranking import Ranking
 
 __all__ = [
     "Index",
     "Ranking",
+    "rank_bm25",
 ]

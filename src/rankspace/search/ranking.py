@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from .._engine.checks import SIMILARITIES, check_choice
+from .._engine.checks import SIMILARITIES, check_choice, check_count
+from ..relevance.joins import row_names
 from ..relevance.rows import (
+    as_ids,
     check_ids,
     check_offsets,
     check_range,
@@ -17,7 +19,17 @@ from ..relevance.rows import (
     gather_rows,
     indptr_of,
     number_by_appearance,
+    places,
+    row_numbers,
+    take_or_none,
     whole_numbers,
+)
+from .fusion import (
+    DEPTH,
+    fusion_table,
+    fusion_weights,
+    normalisations,
+    reciprocal_ranks,
 )
 
 
@@ -237,6 +249,74 @@ class Ranking:
             first.known_by_name,
         )
 
+    @classmethod
+    def fuse(
+        cls,
+        rankings: Mapping[str, Ranking],
+        weights: Mapping[str, float] | None = None,
+        *,
+        normalise: str | Mapping[str, str] = "minmax",
+        k: int = DEPTH,
+    ) -> Ranking:
+        """Fuse rankings of the same queries: hybrid search by a weighted sum of scores.
+
+        A score is minus the distance. Only the first ``k`` items of each list take part. An item
+        that is not among them has the score 0 in this list, or the lowest score of the list if
+        that is negative; so a query without a list loses nothing.
+
+        Parameters
+        ----------
+        rankings : mapping of str to Ranking
+            Rankings by name. With ids, queries and items are matched by these.
+        weights : mapping of str to float, optional
+            Weight of each ranking, at least 0, for scores that are normalised like this. By default
+            reciprocal rank fusion, which needs none: the sum of ``1 / (60 + rank)``.
+        normalise : {"minmax", "none", "zscore"} or mapping, default="minmax"
+            What is done with the scores of each list, or of each list of a ranking by its name:
+            "minmax" maps the first ``k`` to 0 to 1 (equal scores to 1/2), "zscore" to mean 0 and
+            variance 1 (equal scores to 0), "none" leaves them.
+        k : int, default=100
+            Number of first items of each list that are normalised and fused.
+
+        Returns
+        -------
+        Ranking
+            Lists of all items among the first ``k`` of any ranking; a distance is minus the sum.
+
+        Examples
+        --------
+        >>> from rankspace import Ranking
+        >>> dense = Ranking.from_run({"q": {"a": 0.9, "b": 0.8, "c": 0.7}})
+        >>> lexical = Ranking.from_run({"q": {"c": 12.0, "b": 8.0}})
+        >>> rankings = {"dense": dense, "bm25": lexical}
+        >>> fused = Ranking.fuse(rankings, {"dense": 1.0, "bm25": 0.25})
+        >>> fused.ids(0), fused.distances
+        (['a', 'b', 'c'], array([-1.  , -0.5 , -0.25]))
+        >>> Ranking.fuse(rankings).ids(0)
+        ['c', 'b', 'a']
+        """
+        check_count(k, "k")
+        if not rankings:
+            raise ValueError("rankings must name at least one ranking: got none.")
+        names = list(rankings)
+        aligned = _on_common_ids(rankings)
+        first = aligned[0]
+        if weights is None:
+            table, sums = reciprocal_ranks(aligned, first.n_items, k)
+        else:
+            factors = fusion_weights(weights, names)
+            how = normalisations(normalise, names)
+            table = fusion_table(aligned, first.n_items, how, k)
+            sums = table.sums(factors)
+        items, distances = table.ranked(sums)
+        return replace(
+            first,
+            indptr=table.indptr,
+            items=items,
+            distances=distances,
+            similarity=None,
+        )
+
     @property
     def n_queries(self) -> int:
         """Number of lists."""
@@ -265,6 +345,66 @@ class Ranking:
         """Name of a query, or its number as text."""
         return str(query if self.query_ids is None else self.query_ids[query])
 
+    def take_queries(self, queries: Any) -> Ranking:
+        """Keep the lists of some queries, in the given order.
+
+        Parameters
+        ----------
+        queries : array-like of int or bool
+            Numbers of the queries, or a mask.
+
+        Returns
+        -------
+        Ranking
+        """
+        numbers = row_numbers(queries, self.n_queries)
+        lengths = np.diff(self.indptr)[numbers]
+        indptr, at = gather_rows(self.indptr[numbers], lengths)
+        return replace(
+            self,
+            indptr=indptr,
+            items=self.items[at],
+            distances=self.distances[at],
+            query_ids=take_or_none(self.query_ids, numbers),
+        )
+
+    def on_ids(self, query_ids: Any, item_ids: Any) -> Ranking:
+        """The same lists with queries and items numbered by the places of their ids.
+
+        Parameters
+        ----------
+        query_ids, item_ids : array-like of str
+            All ids, in order. A query that this ranking has no list for gets an empty one; lists
+            of other queries are left out.
+
+        Returns
+        -------
+        Ranking
+        """
+        wanted, items = as_ids(query_ids), as_ids(item_ids)
+        own_queries = _names(self.query_ids, self.n_queries)
+        own_items = _names(self.item_ids, self.n_items)
+        numbers = places(own_items, items)[self.items]
+        if numbers.size and numbers.min() < 0:
+            name = own_items[self.items[numbers.argmin()]]
+            raise ValueError(
+                f"item_ids must have all items that are listed: got no {name!r}."
+            )
+        lists = places(wanted, own_queries)
+        # An empty list at the end, for queries without one.
+        starts = self.indptr[lists]
+        lengths = np.where(lists >= 0, np.append(np.diff(self.indptr), 0)[lists], 0)
+        indptr, at = gather_rows(starts, lengths)
+        return Ranking(
+            indptr,
+            numbers[at],
+            self.distances[at],
+            len(items),
+            wanted,
+            items,
+            self.similarity,
+        )
+
     def top(self, k: int) -> Ranking:
         """Cut every list after ``k`` items."""
         if k < 0:
@@ -285,6 +425,32 @@ class Ranking:
 
     def __repr__(self) -> str:
         return f"Ranking({self.n_queries} queries, {self.items.size} entries, {self.n_items} items)"
+
+
+def _on_common_ids(rankings: Mapping[str, Ranking]) -> list[Ranking]:
+    """Rankings whose queries and items have the same numbers, matched by id if there are ids."""
+    found = list(rankings.values())
+    named = [r.query_ids is not None or r.item_ids is not None for r in found]
+    if not any(named):
+        sizes = {name: (r.n_queries, r.n_items) for name, r in rankings.items()}
+        if len(set(sizes.values())) > 1:
+            shown = ", ".join(f"{name} {q} and {n}" for name, (q, n) in sizes.items())
+            raise ValueError(
+                "rankings without ids must have the same numbers of queries and items: got "
+                f"{shown}."
+            )
+        return found
+    queries: dict[str, None] = {}
+    items: dict[str, None] = {}
+    for ranking in found:
+        queries.update(dict.fromkeys(_names(ranking.query_ids, ranking.n_queries)))
+        items.update(dict.fromkeys(_names(ranking.item_ids, ranking.n_items)))
+    return [ranking.on_ids(list(queries), list(items)) for ranking in found]
+
+
+def _names(ids: np.ndarray | None, n: int) -> np.ndarray:
+    """Ids, or row numbers as text."""
+    return as_ids(row_names(n)) if ids is None else ids
 
 
 def _same_ids(a: Ranking, b: Ranking) -> bool:
