@@ -154,6 +154,8 @@ def test_tune_learns_from_one_split_and_judges_on_another(files, capsys, refit):
     assert content["judged_on"] == "dev queries"
     assert content["questions"][0]["n_queries"] == 20
     assert any("learned from them too" in note for note in content["notes"]) == refit
+    told = "learned from 30 queries of the split train, judged on 20 of dev"
+    assert content["warnings"] == [told]
     X, relevance, Q = planted()
     expected = tune(
         X,
@@ -167,6 +169,37 @@ def test_tune_learns_from_one_split_and_judges_on_another(files, capsys, refit):
     )
     assert expected.improved
     np.testing.assert_allclose(load_metric("m").components, expected.metric.components)
+
+
+def test_all_splits_are_not_learned_from_without_a_word(files, capsys):
+    make_beir(files / "beir")
+    words = ["beir", "--output", "m", *QUICK.split()]
+    for verb in ("tune", "fit"):
+        assert main([verb, *words[: 3 if verb == "fit" else None], "--json"]) == 0
+        told = json.loads(capsys.readouterr().out)
+        (note,) = told["warnings" if verb == "tune" else "notes"]
+        assert note.startswith("learned from all of beir, whose splits are dev, test, ")
+    assert main(["tune", *words, "--dev", "dev"]) == 2
+    assert "has test, train beside dev" in capsys.readouterr().err
+    assert main(["tune", *words, "--dev", "dev", "--split", "dev"]) == 2
+    assert "must be two splits: got 'dev' twice" in capsys.readouterr().err
+    (files / "beir/qrels/test.tsv").unlink()
+    assert main(["tune", *words, "--dev", "dev"]) == 0
+    note = "note: learned from 30 queries of the split train, judged on 20 of dev\n"
+    assert capsys.readouterr().out.startswith(note)
+
+
+def test_queries_of_both_splits_are_only_judged_on(files, capsys):
+    make_beir(files / "beir")
+    folder = files / "beir/qrels"
+    (folder / "test.tsv").unlink()
+    shared = (folder / "dev.tsv").read_text().splitlines()[1:]
+    shared = [line for line in shared if line.startswith("30\t")]
+    with open(folder / "train.tsv", "a") as file:
+        file.writelines(f"{line}\n" for line in shared)
+    words = ["tune", "beir", "--dev", "dev", "--output", "m", *QUICK.split()]
+    assert main(words) == 0
+    assert "; 1 queries are in both, and were only judged on" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def add_fit(verbs: Any) -> None:
 
 def fit(options: argparse.Namespace) -> str:
     """Learn a metric with one method."""
-    from .inputs import training_data
+    from .inputs import split_notes, training_data
 
     estimator = _estimator(options)
     name = type(estimator).__name__
@@ -85,6 +85,7 @@ def fit(options: argparse.Namespace) -> str:
             with warnings_as_notes() as notes:
                 estimator.fit(dataset.X, y, queries=dataset.queries)
     seconds = time.perf_counter() - start
+    notes = split_notes(options, dataset) + notes
     estimator.metric_.card = fitted_card(estimator, dataset, options)
     estimator.metric_.save(options.output)
     n_items, n_features = dataset.X.shape

@@ -187,6 +187,16 @@ def training_data(options: argparse.Namespace) -> Any:
     return dataset
 
 
+def split_notes(options: argparse.Namespace, dataset: Any) -> list[str]:
+    """A note if all splits of a data set were learned from, because none was named."""
+    if options.split is not None or len(dataset.splits) < 2:
+        return []
+    return [
+        f"learned from all of {options.data}, whose splits are {', '.join(dataset.splits)}; "
+        "--split chooses one"
+    ]
+
+
 def _read_training_files(options: argparse.Namespace) -> Any:
     from .._engine.vectors import read_vectors
     from ..datasets import Dataset

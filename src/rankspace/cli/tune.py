@@ -81,13 +81,14 @@ def tune(options: argparse.Namespace) -> str:
     """Learn a better metric from judgments, if there is one."""
     with Progress("rankspace tune") as progress:
         progress.say(f"reading {options.data}")
-        dataset, dev = _read_data(options)
+        dataset, dev, split_notes = _read_data(options)
         with warnings_as_notes() as notes, on_cluster(options, progress):
             tuned = _tune(dataset, dev, options, progress)
         tuned.metric.save(options.output)
         if options.report:
             progress.say(f"writing {options.report}")
             _write_page(tuned.report, dataset, options.report)
+    notes = split_notes + notes
     if options.json:
         files = {"output": options.output, "report": options.report}
         return as_json({**tuned.report.to_dict(), **files, "warnings": notes})
@@ -153,25 +154,51 @@ def seconds(text: str) -> float:
     return float(match[1]) * UNITS[match[2]]
 
 
-def _read_data(options: argparse.Namespace) -> tuple[Any, Any]:
-    """The data set to tune on, and the numbers of its ``--dev`` queries."""
-    import numpy as np
-
+def _read_data(options: argparse.Namespace) -> tuple[Any, Any, list[str]]:
+    """The data set to tune on, the numbers of its ``--dev`` queries, and what is used for what."""
     from .._engine.vectors import is_vector_file
-    from .inputs import ONLY_DATA_SETS, check_split, training_data
+    from .inputs import ONLY_DATA_SETS, check_split, split_notes, training_data
 
     if options.dev is None:
         if options.refit_on_dev:
             raise ValueError("--refit-on-dev can only be used with --dev.")
-        return training_data(options), None
+        dataset = training_data(options)
+        return dataset, None, split_notes(options, dataset)
     if is_vector_file(options.data):
         raise ValueError(f"--dev can only be used with {ONLY_DATA_SETS}.")
     whole = argparse.Namespace(**{**vars(options), "split": None})
     dataset = training_data(whole)
     check_split("--dev", options.dev, options.data, dataset)
-    dev = dataset.splits[options.dev]
-    if options.split is None:
-        return dataset, dev
-    check_split("--split", options.split, options.data, dataset)
-    queries = np.union1d(dataset.splits[options.split], dev)
-    return dataset.part(queries), np.searchsorted(queries, dev)
+    split = options.split or _split_beside(options.dev, options.data, dataset)
+    check_split("--split", split, options.data, dataset)
+    if split == options.dev:
+        raise ValueError(f"--split and --dev must be two splits: got {split!r} twice.")
+    return _two_splits(dataset, split, options.dev)
+
+
+def _split_beside(dev: str, source: str, dataset: Any) -> str:
+    """The split to learn from if there is only one beside the ``--dev`` split."""
+    others = [name for name in dataset.splits if name != dev]
+    if len(others) == 1:
+        return others[0]
+    raise ValueError(
+        f"--dev needs --split, the split to learn from, unless there is just one other: {source} "
+        f"has {', '.join(others) or 'none'} beside {dev}."
+    )
+
+
+def _two_splits(dataset: Any, split: str, dev: str) -> tuple[Any, Any, list[str]]:
+    """Both splits, the numbers of the dev queries among them, and a note."""
+    import numpy as np
+
+    learned = np.setdiff1d(dataset.splits[split], dataset.splits[dev])
+    judged = np.unique(dataset.splits[dev])
+    queries = np.union1d(learned, judged)
+    note = (
+        f"learned from {learned.size} queries of the split {split}, judged on {judged.size} of "
+        f"{dev}"
+    )
+    n_shared = np.unique(dataset.splits[split]).size - learned.size
+    if n_shared:
+        note += f"; {n_shared} queries are in both, and were only judged on"
+    return dataset.part(queries), np.searchsorted(queries, judged), [note]
