@@ -1,6 +1,6 @@
 """Does tune find a planted metric in large data, and how often does it ship one that means nothing?
 
-Permuted: judgments assigned to the wrong queries, which should be kept as they are: 1,000 vectors
+Permuted: judgments assigned to the wrong queries, which should be kept unchanged: 1,000 vectors
 of 32 features and 100 queries whose ten nearest items under a hidden metric are relevant, and
 Cranfield (225 queries, if the data folder is there). "Shipped" counts the sets with another
 decision than "keep". Documents that several queries ask for are popular even when the queries are

@@ -341,10 +341,10 @@ class Resample:
         items = by_group.items
         groups = group_queries(relevance.take_queries(self.fresh))
         if (items >= 0).any():
-            # Documents that no drawn query asks for are dealt out as theirs were.
+            # Documents that no drawn query asks for get folds as theirs did.
             rng = np.random.default_rng(self.seed)
-            dealt = rng.integers(N_FOLDS, size=items.size)
-            items = np.where(items >= 0, items, dealt)
+            drawn_folds = rng.integers(N_FOLDS, size=items.size)
+            items = np.where(items >= 0, items, drawn_folds)
             groups = np.arange(groups.size)
         queries = np.full(relevance.n_queries, fold)
         queries[self.drawn] = by_group.queries

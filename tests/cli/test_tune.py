@@ -9,7 +9,8 @@ import pytest
 
 from planted import planted, unit_length
 from rankspace import Relevance, load_metric, tune
-from rankspace.cli.main import main
+from rankspace.cli.card import command_of
+from rankspace.cli.main import build_parser, main
 from rankspace.cli.tune import METHODS, PREFERENCES, seconds
 from rankspace.learners import families
 from rankspace.metrics import unchanged_metric
@@ -287,3 +288,54 @@ def test_the_next_steps_are_commands_that_run(similarity, method, capsys):
     assert commands
     for command in commands:
         assert main(shlex.split(command)[1:]) == 0, capsys.readouterr().err
+
+
+def test_the_card_says_what_was_measured(monkeypatch, capsys):
+    monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
+    run(QUICK + " --budget 1h --report ./page.html")
+    first = Path("m").read_bytes()
+    card = load_metric("m").card
+    expected = by_python()
+    rows = {row["label"]: row for row in card["questions"]}
+    for row in expected.report.questions:
+        assert rows[row.label]["n_queries"] == row.n_queries
+    whole = rows["all queries"]
+    row = expected.report.question("all")
+    assert whole["unchanged"] == pytest.approx(row.unchanged)
+    assert whole["tuned"] == pytest.approx(row.tuned)
+    assert whole["low"] < whole["difference"] < whole["high"]
+    assert card["method"] == "map shared by queries and items"
+    assert (card["similarity"], card["measure"]) == ("euclidean", "ndcg-linear@10")
+    n_judgments = len(Path("qrels.txt").read_text().splitlines())
+    assert (card["n_queries"], card["n_judgments"]) == (60, n_judgments)
+    assert card["data_digest"] == expected.metric.card["data_digest"]
+    assert card["command"].startswith("rankspace tune DATA --queries QUERIES --qrels")
+    assert "/" not in card["command"]
+    assert "date" not in card
+    run(QUICK + " --budget 2h")
+    other = load_metric("m").card
+    assert {**other, "command": ""} == {**card, "command": ""}
+    run(QUICK + " --budget 1h")
+    assert Path("m").read_bytes() == first
+    capsys.readouterr()
+    assert main(["show", "m"]) == 0
+    shown = capsys.readouterr().out
+    assert "decision: ship" in shown
+    assert "all queries" in shown
+
+
+def test_the_card_of_unchanged_vectors_says_so(tmp_path):
+    X, relevance, Q = planted(informative=False)
+    tuned = tune(X, relevance, queries=Q, similarity="dot", n_folds=2, random_state=0)
+    tuned.metric.save(tmp_path / "m")
+    card = load_metric(tmp_path / "m").card
+    assert (card["decision"], card["method"]) == ("keep", "unchanged vectors")
+
+
+def test_the_command_in_a_card_names_methods_and_flags():
+    words = "tune scifact --methods query separate --split train --dev dev --output o"
+    options = build_parser().parse_args([*words.split(), "--refit-on-dev"])
+    command = command_of(options)
+    assert "--methods query separate" in command
+    assert "--split train" in command
+    assert "--dev dev --refit-on-dev" in command

@@ -477,7 +477,7 @@ def test_a_path_with_a_prior_and_an_error_to_choose_by(wine):
         MLRCV(tol=-1.0).fit(X, y)
 
 
-def test_judged_lists_are_dealt_to_all_threads(monkeypatch):
+def test_judged_lists_are_divided_among_all_threads(monkeypatch):
     matching = make_matching(3000, random_state=0)
     loss = RankingLoss(
         Points(matching.X, np.arange(3000), 3000),

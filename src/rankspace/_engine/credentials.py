@@ -46,7 +46,7 @@ def hide_credentials(text: str, address: str | None = None) -> str:
 
 
 def _secrets(address: str) -> set[str]:
-    """Passwords and keys of an address, as they are, decoded, and in parts."""
+    """Passwords and keys of an address, verbatim, decoded, and in parts."""
     found = [value.strip("'") for _, value in _KEYWORD.findall(address)]
     # Greedy and across spaces: a malformed address is taken apart in unforeseen ways.
     user = re.search(r"://(.*)@", address, re.DOTALL)

@@ -8,7 +8,17 @@ import re
 from typing import Any
 
 # Options whose values are words of ours. All other text may be a path or an address.
-WORDS = ("method", "measure", "prefer", "sides", "similarity", "split", "unknown")
+WORDS = (
+    "method",
+    "methods",
+    "measure",
+    "prefer",
+    "sides",
+    "similarity",
+    "split",
+    "dev",
+    "unknown",
+)
 # Options that do not decide the result, or that are written in another way.
 UNNAMED = ("name", "verb", "json", "output", "report", "cluster", "data", "set")
 
@@ -57,13 +67,21 @@ def command_of(options: argparse.Namespace) -> str:
         if name in UNNAMED or value is None or value is False:
             continue
         words.append("-C" if name == "trade_off" else f"--{name.replace('_', '-')}")
-        if isinstance(value, int | float) or (name in WORDS and _is_word(value)):
-            words.append(str(value))
-        else:
-            words.append(name.upper())
+        if value is not True:
+            words += _public_values(name, value)
     for setting in getattr(options, "set", []):
         words += ["--set", _public_setting(setting)]
     return " ".join(words)
+
+
+def _public_values(name: str, value: Any) -> list[str]:
+    """The values of an option as words of a command."""
+    values = value if isinstance(value, list) else [value]
+    if name in WORDS and all(map(_is_word, values)):
+        return values
+    if all(isinstance(value, int | float) for value in values):
+        return [str(value) for value in values]
+    return [name.upper()]
 
 
 def _public_setting(setting: str) -> str:

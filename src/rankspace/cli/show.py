@@ -16,8 +16,10 @@ KEYS = (
     "method",
     "measure",
     "similarity",
+    "prefer",
     "judged_on",
     "decision",
+    "p_value",
     "questions",
     "n_items",
     "n_features",
@@ -103,7 +105,7 @@ def _is_identity(matrix: Any) -> bool:
 
 
 def next_steps(metric: Any, kind: str, path: str) -> Next:
-    """What to do with a metric of this kind, with commands that run as they are."""
+    """What to do with a metric of this kind, with commands that run unchanged."""
     if kind == "local metric":
         return _local_steps(metric, path)
     if kind == "unchanged vectors":
@@ -118,7 +120,7 @@ def next_steps(metric: Any, kind: str, path: str) -> Next:
     service = f"python: rankspace.load_metric({path!r}).embed_queries(query)"
     if kind == "query map":
         advice = (
-            "map each query before the search. Documents and their index stay as they are, and "
+            "map each query before the search. Documents and their index stay unchanged, and "
             f"are searched by {_search(metric)}."
         )
         return Next(advice, [queries, onnx, service])

@@ -6,6 +6,7 @@ import argparse
 import re
 from typing import Any
 
+from .card import command_of
 from .options import (
     add_cluster,
     add_similarity,
@@ -84,6 +85,7 @@ def tune(options: argparse.Namespace) -> str:
         dataset, dev, split_notes = _read_data(options)
         with warnings_as_notes() as notes, on_cluster(options, progress):
             tuned = _tune(dataset, dev, options, progress)
+        tuned.metric.card = {**tuned.metric.card, "command": command_of(options)}
         tuned.metric.save(options.output)
         if options.report:
             progress.say(f"writing {options.report}")

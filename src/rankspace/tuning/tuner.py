@@ -15,13 +15,25 @@ from sklearn.utils import check_random_state, check_scalar
 
 from .._engine.checks import check_choice
 from ..evaluation.cross_validation import default_n_folds
-from ..evaluation.search_task import check_dev, check_task
+from ..evaluation.search_task import SearchTask, check_dev, check_task
 from ..learners.families import families
+from ..metrics.card import data_facts
 from ..metrics.embedding import EmbeddingMetric, unchanged_metric
 from .report import TuneReport
 from .selection import TARGETS
 from .summary import make_report
 from .trials import Deadline, Trials, best_result
+
+# What the card of the metric takes from the report.
+CARD = (
+    "decision",
+    "measure",
+    "similarity",
+    "prefer",
+    "judged_on",
+    "questions",
+    "p_value",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,6 +174,7 @@ def tune(
     metric: EmbeddingMetric = unchanged_metric(
         task.X.shape[1], task.similarity, task.X.dtype
     )
+    method = "unchanged vectors"
     with warnings.catch_warnings():
         # A learner that does not converge shows in the scores.
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -170,13 +183,25 @@ def tune(
         if best is not None and best.verdict.decision != "keep":
             progress("learning from all queries", 1.0)
             data = task if refit_on_dev else trials.training
+            method = best.family.label
             metric = best.family.metric(
                 data.X, data.relevance, data.queries, best.strength
             )
     seconds = time.perf_counter() - start
     numbers = np.flatnonzero(is_judged)
     report = make_report(trials, results, best, numbers, seconds, refit_on_dev)
+    metric.card = {"method": method, **_card(report, task)}
     return Tuned(metric, report)
+
+
+def _card(report: TuneReport, task: SearchTask) -> dict[str, Any]:
+    """What the file of the metric says: what was measured, and on which data.
+
+    Times are left out, so that equal runs write equal files.
+    """
+    measured = report.to_dict()
+    facts = data_facts(task.X, task.relevance, task.queries)
+    return {**{name: measured[name] for name in CARD}, **facts}
 
 
 def _validation_share(n_folds: int, separate_queries: bool) -> float:
