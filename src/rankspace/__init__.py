@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         ListwiseMap,
         LogisticPARCA,
         RobustMLR,
+        scorer,
     )
     from .metrics import (
         AsymmetricMetric,
@@ -90,6 +91,7 @@ __all__ = [
     "leave_one_out",
     "load_metric",
     "rank_bm25",
+    "scorer",
     "tune",
     "use_backend",
     "write_report",
@@ -136,6 +138,7 @@ _ROOMS = {
         "ListwiseMap",
         "LogisticPARCA",
         "RobustMLR",
+        "scorer",
     ],
     "display": ["write_report"],
     "tuning": ["Tuned", "tune"],

@@ -143,6 +143,8 @@ def test_metric_vocabulary(iris):
     assert model.get_metric()(X[0], X[5]) == pytest.approx(
         model.pair_distance(pairs)[0]
     )
+    squared = model.get_metric()(X[0], X[5], squared=True)
+    assert squared == pytest.approx(difference @ W @ difference)
     np.testing.assert_array_equal(model.pair_score(pairs), -model.pair_distance(pairs))
     np.testing.assert_allclose(model.transform(X), X @ model.components_.T)
     with pytest.raises(

@@ -16,6 +16,7 @@ from ..relevance.relevance import Relevance
 from ..relevance.rows import places, take_or_none
 from ..search.blocks import RankingBlocks
 from ..search.ranking import Ranking
+from .custom import CustomMeasure, custom_name, custom_scores, is_error
 from .matching import check_items, check_queries, named_like, new_items
 from .report import Comparison, Report, compare
 
@@ -167,10 +168,31 @@ def measure_names(measures: str | Iterable[str]) -> list[str]:
     return names
 
 
+Measures = str | CustomMeasure | Sequence[str | CustomMeasure]
+
+
+def named_and_custom(measures: Measures) -> tuple[list[str], list[CustomMeasure]]:
+    """Names of measures, each checked, and measures that are functions."""
+    if callable(measures):
+        measures = [measures]
+    if isinstance(measures, str):
+        return measure_names(measures), []
+    custom = [measure for measure in measures if callable(measure)]
+    names = [measure for measure in measures if not callable(measure)]
+    if names or not custom:
+        names = measure_names(names)
+    everything = [*names, *map(custom_name, custom)]
+    if len(set(everything)) < len(everything):
+        raise ValueError(
+            f"measures must have different names: got {', '.join(everything)}."
+        )
+    return names, custom
+
+
 def evaluate(
     ranking: Ranking | Iterable[Ranking],
     relevance: Relevance,
-    measures: str | Sequence[str] = "ndcg-linear@10 map",
+    measures: Measures = "ndcg-linear@10 map",
     *,
     empty: Literal["skip"] | float = "skip",
     ties: Literal["index", "mean"] = "index",
@@ -192,13 +214,16 @@ def evaluate(
         The judgments. Its ``unjudged`` says whether unjudged items count as irrelevant or are
         first removed from the lists, ``min_relevant_grade`` which grades are relevant for binary
         measures, ``weights`` how much each query counts in the means.
-    measures : str or sequence of str, default="ndcg-linear@10 map"
+    measures : str, callable or sequence of them, default="ndcg-linear@10 map"
         Names separated by spaces: ``auc``, ``p@10``, ``r@100``, ``map``, ``mrr``, ``ndcg@10`` (gain
         2^grade - 1), ``ndcg-linear@10`` (gain = grade, as trec_eval and BEIR have it),
         ``ndcg-mlr@10`` (binary, with the discount of the MLR paper), ``ranking-error`` (misordered
         pairs relative to a random order), ``knn@3`` (1 if most of the first 3 are relevant),
         ``first-rank``. Of these ``auc``, ``ranking-error`` and ``first-rank`` need lists of all
-        judged items.
+        judged items. A function is called with two arrays for each query with a grade above 0: the
+        grades of its list, best first, without items that do not count, and those of the ideal list
+        (grades above 0 only). It returns a score, or NaN to leave the query out. If its attribute
+        ``larger_is_better`` is False, it is an error.
     empty : "skip" or float, default="skip"
         Score of a query with nothing relevant. By default such queries are left out and counted.
     ties : {"index", "mean"}, default="index"
@@ -224,18 +249,24 @@ def evaluate(
     >>> evaluate(ranking, relevance, "map p@1").means
     {'map': 0.75, 'p@1': 0.5}
     """
-    names = measure_names(measures)
+    names, custom = named_and_custom(measures)
     if ties not in ("index", "mean"):
         raise ValueError(f"ties must be 'index' or 'mean': got {ties!r}.")
+    if custom and ties == "mean":
+        raise ValueError(
+            f"ties='mean' needs measures by name: got {custom_name(custom[0])}. Use ties='index'."
+        )
     if empty != "skip" and not isinstance(empty, Real):
         raise ValueError(f"empty must be 'skip' or a number: got {empty!r}.")
     relevance = named_like(ranking, relevance)
-    evaluator = _Evaluator(relevance, names, mean_of_ties=ties == "mean")
+    evaluator = _Evaluator(relevance, names, custom, mean_of_ties=ties == "mean")
     evaluator.evaluate(ranking)
     values = evaluator.values
     if empty != "skip":
         values[evaluator.nothing_relevant] = empty
     errors = [name for name in names if not parse_measure(name)[0].larger_is_better]
+    errors += [custom_name(measure) for measure in custom if is_error(measure)]
+    names += map(custom_name, custom)
     return Report(
         dict(zip(names, values.T.copy(), strict=True)),
         smaller_is_better=frozenset(errors),
@@ -259,13 +290,20 @@ class _Evaluator:
     """Scores ranked lists block by block, into a table of queries by measures."""
 
     def __init__(
-        self, relevance: Relevance, names: list[str], *, mean_of_ties: bool
+        self,
+        relevance: Relevance,
+        names: list[str],
+        custom: list[CustomMeasure],
+        *,
+        mean_of_ties: bool,
     ) -> None:
         self.relevance = relevance
         self.names = names
+        self.custom = custom
         self.measures = [parse_measure(name) for name in names]
         self.mean_of_ties = mean_of_ties
-        self.values = np.full((relevance.n_queries, len(names)), np.nan)
+        n_measures = len(names) + len(custom)
+        self.values = np.full((relevance.n_queries, n_measures), np.nan)
         self.states = np.zeros(relevance.n_queries, dtype=np.int64)
         self.listed = np.zeros(relevance.n_queries, dtype=bool)
         self.similarity: str | None = None
@@ -280,7 +318,8 @@ class _Evaluator:
     @property
     def nothing_relevant(self) -> np.ndarray:
         """Mask of queries by measures: where there is nothing relevant to find."""
-        binary = np.array([measure.gain == "binary" for measure, _ in self.measures])
+        binary = np.zeros(self.values.shape[1], dtype=bool)
+        binary[: len(self.names)] = [m.gain == "binary" for m, _ in self.measures]
         n_relevant = self.relevance.n_relevant[:, None]
         n_positive = self.relevance.n_positive[:, None]
         return np.where(binary, n_relevant, n_positive) == 0
@@ -407,6 +446,9 @@ class _Evaluator:
         most = min(ranking.items.size // ENTRIES_PER_THREAD, queries.size)
         n_parts = max(1, min(n_threads(), most))
         list(thread_map(score, np.array_split(np.arange(queries.size), n_parts)))
+        if self.custom:
+            scores = custom_scores(self.custom, ranking, self.relevance, queries, lists)
+            self.values[queries, len(self.names) :] = scores
 
     @cached_property
     def _kernel_inputs(self) -> tuple[Any, Any]:
@@ -435,9 +477,9 @@ class _Evaluator:
             unjudged_counts=relevance.unjudged == "irrelevant",
         )
         measures = Measures(
-            np.array([code_of(measure.kernel) for measure, _ in self.measures]),
-            np.array([cut for _, cut in self.measures]),
-            np.array([self._gains.index(measure.gain) for measure, _ in self.measures]),
+            _integers(code_of(measure.kernel) for measure, _ in self.measures),
+            _integers(cut for _, cut in self.measures),
+            _integers(self._gains.index(measure.gain) for measure, _ in self.measures),
         )
         return judgments, measures
 
@@ -474,6 +516,10 @@ class _Evaluator:
     def _name(self, query: int) -> str:
         ids = self.relevance.query_ids
         return str(query) if ids is None else repr(str(ids[query]))
+
+
+def _integers(values: Iterable[int]) -> np.ndarray:
+    return np.fromiter(values, dtype=np.int64)
 
 
 class _SearchAndScore(Step):

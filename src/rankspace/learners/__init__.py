@@ -13,6 +13,7 @@ from .mlr_cv import MLRCV
 from .online_baselines import ITML, LORETA, OASIS
 from .parca import PARCA
 from .robust_mlr import RobustMLR
+from .scoring import scorer
 
 __all__ = [
     "FRML",
@@ -33,4 +34,5 @@ __all__ = [
     "ListwiseMap",
     "LogisticPARCA",
     "RobustMLR",
+    "scorer",
 ]

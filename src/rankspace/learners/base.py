@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._engine.checks import check_finite
 from .._engine.parallel.threads import single_threaded_blas
 from .._engine.vectors import as_rows
-from ..evaluation.measures import Report, evaluate
+from ..evaluation.measures import Measures, Report, evaluate
 from ..metrics.local import Metric
 from ..relevance.inputs import (
     check_items,
@@ -257,7 +257,13 @@ class BaseRanker(BaseEstimator):
         return self._evaluate(X, y, sample_weight, queries, qid, "map").means["map"]
 
     def _evaluate(
-        self, X: Any, y: Any, sample_weight: Any, queries: Any, qid: Any, measures: str
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        queries: Any,
+        qid: Any,
+        measures: Measures,
     ) -> Report:
         check_is_fitted(self)
         X = validate_data(self, as_rows(X), reset=False, **self._accepted)

@@ -74,13 +74,14 @@ class LinearRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseRanker
         check_is_fitted(self)
         return self.metric_.matrix
 
-    def get_metric(self) -> Callable[[Any, Any], float]:
+    def get_metric(self) -> Callable[..., float]:
         """The learned distance as a function of two points.
 
         Returns
         -------
         callable
-            Takes two vectors, as required by ``KNeighborsClassifier(metric=...)``.
+            Takes two vectors, as required by ``KNeighborsClassifier(metric=...)``, and optionally
+            ``squared=True`` for the squared distance.
         """
         check_is_fitted(self)
         return _Distance(self.metric_)
@@ -132,8 +133,9 @@ class _Distance:
         self.components = metric.components
         self.similarity = metric.similarity
 
-    def __call__(self, u: Any, v: Any) -> float:
+    def __call__(self, u: Any, v: Any, squared: bool = False) -> float:
         u, v = np.asarray(u), np.asarray(v)
         if self.similarity == "cosine":
             u, v = unit_rows(np.stack((u, v)), "the pair")
-        return math.hypot(*self.components @ (u - v))
+        distance = math.hypot(*self.components @ (u - v))
+        return distance**2 if squared else distance

@@ -11,6 +11,7 @@ from typing import Any, Literal, Self, get_args
 
 import numpy as np
 
+from .constraints import rows_from_pairs, rows_from_triplets
 from .joins import check_numbering, join_error, stray_ids
 from .qrels import Judgment, judgments_of
 from .rows import (
@@ -44,10 +45,10 @@ BACKGROUNDS = get_args(Background)
 class Relevance:
     """Relevance judgments of items for queries: a grade, judged irrelevant, or unjudged.
 
-    Build one with `from_labels`, `from_lists`, `from_qrels` or `from_groups`. A query points at a
-    row of judged items, and queries may share a row: class labels cost one row a class, never a
-    matrix of items by items. A query that is a row of ``X`` is left out of its own list; its
-    duplicates are not.
+    Build one with `from_labels`, `from_lists`, `from_qrels`, `from_groups`, `from_pairs` or
+    `from_triplets`. A query points at a row of judged items, and queries may share a row: class
+    labels cost one row a class, never a matrix of items by items. A query that is a row of ``X`` is
+    left out of its own list; its duplicates are not.
 
     The object has the length of ``X`` and is indexed by rows of ``X``, so scikit-learn's splitters
     and searches take it in the place of ``y``. Subsets of queries come from `take_queries`, the
@@ -383,6 +384,98 @@ class Relevance:
         rows, names = rows_from_groups(grades, qid)
         options = (unjudged, min_relevant_grade, weights, names, item_ids)
         return cls._build(rows.items.size, rows, None, "absent", *options)
+
+    @classmethod
+    def from_pairs(
+        cls,
+        pairs: Any,
+        y: Any,
+        n_items: int,
+        *,
+        symmetric: bool = True,
+        unjudged: Unjudged = "ignore",
+        weights: Any = None,
+        item_ids: Any = None,
+    ) -> Relevance:
+        """Relevance from similar and dissimilar pairs of rows of ``X``.
+
+        Each row in a pair is a query. A query learns to rank the rows similar to it before those
+        dissimilar to it, so one that has only one kind is skipped in training.
+
+        Parameters
+        ----------
+        pairs : array-like of shape (n_pairs, 2)
+            Row numbers of ``X``.
+        y : array-like of shape (n_pairs,)
+            1 for a similar pair, -1 for a dissimilar one.
+        n_items : int
+            Number of rows of ``X``.
+        symmetric : bool, default=True
+            Whether the second row of a pair is a query too, with the first as its item.
+        unjudged : {"irrelevant", "ignore"}, default="ignore"
+            Whether rows that are in no pair with a query count as irrelevant or leave the list.
+        weights : array-like of shape (n_queries,), optional
+            Weight of each query; queries are the rows in a pair, in ascending order.
+        item_ids : array-like of shape (n_items,), optional
+            Names of the rows.
+
+        Returns
+        -------
+        Relevance
+
+        Examples
+        --------
+        >>> from rankspace import Relevance
+        >>> relevance = Relevance.from_pairs([[0, 1], [0, 2]], [1, -1], n_items=4)
+        >>> relevance.relevant(0), relevance.irrelevant(0)
+        (array([1]), array([2]))
+        """
+        rows, query_items = rows_from_pairs(pairs, y, n_items, symmetric)
+        options = (unjudged, 1.0, weights, None, item_ids)
+        return cls._build(n_items, rows, query_items, "unjudged", *options)
+
+    @classmethod
+    def from_triplets(
+        cls,
+        triplets: Any,
+        n_items: int,
+        *,
+        weights: Any = None,
+        item_ids: Any = None,
+    ) -> Relevance:
+        """Relevance from triplets: row a of ``X`` is nearer to row b than to row c.
+
+        Each triplet is a query of its own with two candidates, b and c, and says nothing about
+        other rows. So triplets may contradict each other, as answers of people do. The share of
+        triplets in the right order is ``auc``. Split triplets by `take_queries`, not by rows.
+
+        Parameters
+        ----------
+        triplets : array-like of shape (n_triplets, 3)
+            Row numbers (a, b, c) of ``X``.
+        n_items : int
+            Number of rows of ``X``.
+        weights : array-like of shape (n_triplets,), optional
+            Weight of each triplet.
+        item_ids : array-like of shape (n_items,), optional
+            Names of the rows.
+
+        Returns
+        -------
+        Relevance
+
+        Examples
+        --------
+        >>> from rankspace import Relevance
+        >>> relevance = Relevance.from_triplets([[0, 1, 2], [0, 2, 3]], n_items=4)
+        >>> relevance.relevant(1), relevance.irrelevant(1)
+        (array([2]), array([3]))
+        """
+        rows, query_items = rows_from_triplets(triplets, n_items)
+        options = ("ignore", 1.0, weights, None, item_ids)
+        relevance = cls._build(n_items, rows, None, "unjudged", *options)
+        # Other constructors refuse a row that is two queries, as it cannot be split by rows.
+        return relevance._with(query_items=query_items)
 
     # ------------------------------------------------------------------ sizes
 

@@ -18,7 +18,7 @@ class Split(NamedTuple):
     """Training data, and held-out queries for evaluation over the same items.
 
     Held-out queries that are rows of ``X`` are removed from the items too, so that nothing is
-    learned from them.
+    learned from them. Where a row is several queries, as in triplets, all items stay.
     """
 
     X: Any  # training items
@@ -83,6 +83,9 @@ def hold_out(
     if queries is not None:
         taught = relevance.take_queries(train)
         return Split(X, taught, queries[train], queries[held_out], judged)
+    if np.unique(relevance.query_items).size < relevance.n_queries:
+        points = X[relevance.query_items[held_out]]
+        return Split(X, relevance.take_queries(train), None, points, judged)
     no_query = np.setdiff1d(np.arange(relevance.n_items), relevance.query_items)
     rows = np.sort(np.concatenate((relevance.query_items[train], no_query)))
     points = X[relevance.query_items[held_out]]
