@@ -37,12 +37,13 @@ def scorer(measure: str | CustomMeasure) -> Scorer:
     --------
     >>> from sklearn.datasets import load_wine
     >>> from sklearn.model_selection import GridSearchCV, KFold
+    >>> from sklearn.preprocessing import scale
     >>> from rankspace import GMML, scorer
     >>> X, y = load_wine(return_X_y=True)
     >>> folds = KFold(3, shuffle=True, random_state=0)
-    >>> search = GridSearchCV(GMML(), {"t": [0.0, 0.5]}, scoring=scorer("ndcg@10"), cv=folds)
-    >>> search.fit(X, y).best_params_
-    {'t': 0.5}
+    >>> search = GridSearchCV(GMML(), {"t": [0, 1]}, scoring=scorer("ndcg@10"), cv=folds)
+    >>> search.fit(scale(X), y).best_params_
+    {'t': 0}
     """
     names, custom = named_and_custom(measure)
     if len(names) + len(custom) != 1:
