@@ -19,6 +19,7 @@ from rankspace._engine.vectors import (
 from vector_writers import write_table
 
 pa = pytest.importorskip("pyarrow")
+pytest.importorskip("pyarrow.parquet")
 SUFFIXES = ["parquet", "arrow", "feather"]
 
 
@@ -144,6 +145,44 @@ def test_a_stream_without_its_end_is_refused(tmp_path):
     path.write_bytes(path.read_bytes().removesuffix(columns.STREAM_END))
     with pytest.raises(ValueError, match="the stream has no end"):
         read_vectors(path)
+
+
+def rewrite(path, old, new):
+    """Replace bytes that occur once in a file."""
+    content = path.read_bytes()
+    assert content.count(old) == 1
+    path.write_bytes(content.replace(old, new))
+
+
+def test_arrow_lists_that_reach_beyond_their_numbers_are_refused(tmp_path):
+    path = tmp_path / "x.arrow"
+    write_table(path, {"v": [[1.0, 2.0]] * 3})
+    offsets = np.array([0, 2, 4, 6], dtype="<i4")
+    hostile = np.array([0, 2, 4, 2**30], dtype="<i4")
+    rewrite(path, offsets.tobytes(), hostile.tobytes())
+    with pytest.raises(ValueError, match=r"must be an Arrow file.*damaged"):
+        read_vectors(path)
+
+
+def test_a_file_with_fewer_rows_than_it_declares_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "x.parquet"
+    write_table(path, {"v": [[1.0, 2.0]] * 3, "id": ["a", "b", "c"]})
+    describe = columns._describe
+    monkeypatch.setattr(columns, "_describe", lambda path: (describe(path)[0], 4))
+    for read in (read_vectors, read_names):
+        with pytest.raises(ValueError, match="declares 4 rows, and has 3"):
+            read(path)
+
+
+def test_columns_of_the_same_name_are_refused(tmp_path):
+    pd = pytest.importorskip("pandas")
+    path = tmp_path / "x.parquet"
+    table = pa.table([[[1.0]], [[2.0]]], names=["v", "v"])
+    pa.parquet.write_table(table, path)
+    frame = pd.DataFrame([["a", [1.0], [2.0]]], columns=["id", "v", "v"])
+    for source in (path, frame):
+        with pytest.raises(ValueError, match="columns differently: got 'v' twice"):
+            as_rows(source)
 
 
 def test_a_folder_of_texts_beside_vectors_is_a_collection(tmp_path):

@@ -8,6 +8,7 @@ import json
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import safetensors.numpy
@@ -77,20 +78,45 @@ def safetensors_vectors() -> list[bytes]:
 def parquet() -> list[bytes]:
     """Tables with a column of lists, and with columns of numbers; none without pyarrow."""
     try:
-        import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError:
         return []
+    return [
+        _stream(lambda out, table=table: pq.write_table(table, out))
+        for table in _tables()
+    ]
+
+
+def arrow() -> list[bytes]:
+    """The same tables in both formats of Arrow, one of them compressed; none without pyarrow."""
+    try:
+        from pyarrow import feather, ipc
+    except ImportError:
+        return []
+
+    def write(new: Any, table: Any) -> Callable[[io.BytesIO], None]:
+        def write_table(out: io.BytesIO) -> None:
+            with new(out, table.schema) as writer:
+                writer.write_table(table, max_chunksize=3)
+
+        return write_table
+
+    tables = _tables()
+    files = [
+        _stream(write(new, t)) for new in (ipc.new_file, ipc.new_stream) for t in tables
+    ]
+    return [*files, _stream(lambda out: feather.write_feather(tables[0], out))]
+
+
+def _tables() -> list[Any]:
+    import pyarrow as pa
+
     rows = [list(map(float, row)) for row in vectors()]
-    files = []
-    for columns in (
-        {"id": ["a", "b", "c", "d"], "v": rows},
-        {"_id": [1, 2, 3, 4], "x": [1.0, 2.0, 3.0, 4.0], "y": [1, 2, 3, None]},
-    ):
-        stream = io.BytesIO()
-        pq.write_table(pa.table(columns), stream)
-        files.append(stream.getvalue())
-    return files
+    lists = pa.table({"id": ["a", "b", "c", "d"], "v": rows})
+    numbers = pa.table(
+        {"_id": [1, 2, 3, 4], "x": [1.0, 2.0, 3.0, 4.0], "y": [1, 2, 3, None]}
+    )
+    return [lists, numbers]
 
 
 def metrics() -> list[bytes]:
@@ -139,6 +165,12 @@ def texts(*contents: str) -> list[bytes]:
 def _npy(array: np.ndarray) -> bytes:
     stream = io.BytesIO()
     np.save(stream, array)
+    return stream.getvalue()
+
+
+def _stream(write: Callable[[io.BytesIO], Any]) -> bytes:
+    stream = io.BytesIO()
+    write(stream)
     return stream.getvalue()
 
 

@@ -174,6 +174,7 @@ TARGETS = {
         ".safetensors", read_and_rank, seeds.safetensors_vectors, SAFETENSORS
     ),
     "parquet": Target(".parquet", read_and_rank, seeds.parquet, BYTES),
+    "arrow": Target(".arrow", read_and_rank, seeds.arrow, BYTES),
     "metric": Target(".safetensors", use_metric, seeds.metrics, SAFETENSORS),
     "checkpoint": Target(
         ".safetensors", read_checkpoint, seeds.checkpoints, SAFETENSORS

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,16 @@ def check_column(name: Any, column: str | None, columns: Iterable[str]) -> None:
     if column is not None and column not in known:
         raise ValueError(
             f"{name} has no column {column!r}: it has {', '.join(known) or 'none'}."
+        )
+
+
+def _check_unique(name: Any, columns: Iterable[Any]) -> None:
+    """Raise if two columns have the same name."""
+    known = sorted(map(str, columns))
+    twice = [one for one, following in pairwise(known) if one == following]
+    if twice:
+        raise ValueError(
+            f"{name} must name each of its columns differently: got {twice[0]!r} twice."
         )
 
 
@@ -225,15 +236,28 @@ def open_table(files: Sequence[Path]) -> Table:
     """The rows of parquet or Arrow files, one file after the other; their columns are the same."""
     require("pyarrow", extra="parquet")
     schemas, counts = zip(*map(_describe, files), strict=True)
+    _check_unique(files[0], schemas[0].names)
     name = str(files[0] if len(files) == 1 else files[0].parent)
     for path, schema in zip(files, schemas, strict=True):
         _check_same_columns(files[0], schemas[0], path, schema)
 
     def batches(columns: Sequence[str]) -> Iterator[Any]:
-        for path in files:
-            yield from _file_batches(path, columns)
+        for path, count in zip(files, counts, strict=True):
+            yield from _counted(path, _file_batches(path, columns), count)
 
     return Table(name, schemas[0], sum(counts), batches)
+
+
+def _counted(path: Path, batches: Iterator[Any], count: int) -> Iterator[Any]:
+    """Batches that must have as many rows as the file declares; a damaged one may have others."""
+    n_rows = 0
+    for batch in batches:
+        n_rows += batch.num_rows
+        yield batch
+    if n_rows != count:
+        raise ValueError(
+            f"{path} is damaged: it declares {count} rows, and has {n_rows}."
+        )
 
 
 def _check_same_columns(first: Path, expected: Any, path: Path, schema: Any) -> None:
@@ -290,6 +314,8 @@ def _read_arrow(path: Path, columns: Sequence[str]) -> Iterator[Any]:
         numbers = [reader.schema.get_field_index(name) for name in columns]
     with _arrow(path, numbers) as reader:
         for batch in _arrow_batches(reader):
+            # Arrow reads beyond the end of arrays whose lengths or offsets are wrong.
+            batch.validate(full=True)
             yield batch.select(list(columns))
 
 
@@ -354,7 +380,7 @@ def frame_table(frame: Any, name: str) -> Table:
     table = frame
     if not isinstance(frame, pa.Table):
         try:
-            table = pa.table(_plain_columns(frame))
+            table = pa.table(_plain_columns(frame, name))
         except (pa.ArrowException, TypeError) as error:
             raise ValueError(
                 f"{name} must be a dataframe of numbers, texts and lists of numbers: {error}."
@@ -366,8 +392,9 @@ def frame_table(frame: Any, name: str) -> Table:
     return Table(name, table.schema, table.num_rows, batches)
 
 
-def _plain_columns(frame: Any) -> Any:
+def _plain_columns(frame: Any, name: str) -> Any:
     """The columns of a pandas frame without its index; any other frame as it is."""
     if not hasattr(frame, "iloc"):
         return frame
+    _check_unique(name, frame.columns)
     return {str(column): frame[column].array for column in frame.columns}
