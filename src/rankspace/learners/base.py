@@ -104,22 +104,43 @@ class BaseRanker(BaseEstimator):
         -------
         self
         """
-        data = self._training_data(X, y, queries, qid)
+        return self._fit(X, y, queries, qid)
+
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        queries: Any,
+        qid: Any,
+        sample_weight: Any = None,
+        **options: Any,
+    ) -> Self:
+        data = self._training_data(X, y, queries, qid, sample_weight)
         # How products round depends on the number of their threads, and searches amplify it.
         limit = nullcontext() if self._takes_blas_threads else single_threaded_blas()
         with limit:
-            metric = self._fit_metric(*data)
+            metric = self._fit_metric(*data, **options)
         self._store_metric(metric)
         return self
 
     def _training_data(
-        self, X: Any, y: Any, queries: Any, qid: Any = None, *, reset: bool = True
+        self,
+        X: Any,
+        y: Any,
+        queries: Any,
+        qid: Any = None,
+        sample_weight: Any = None,
+        *,
+        reset: bool = True,
     ) -> tuple[np.ndarray, Relevance, np.ndarray | None]:
         """Validate the training data, and drop queries that have nothing to learn from."""
         check_finite(self.get_params(deep=False))
         X = self._check_items(X, y, reset)
         relevance = self._as_relevance(X, y, qid)
         queries = self._check_queries(relevance, queries)
+        if sample_weight is not None:
+            relevance = _weighted(relevance, sample_weight)
+            _check_some_weight(relevance)
         trainable = _trainable_queries(relevance)
         if trainable.size == relevance.n_queries:
             return X, relevance, queries
@@ -168,16 +189,16 @@ class BaseRanker(BaseEstimator):
             )
         return relevance
 
-    def _check_queries(self, relevance: Relevance, queries: Any) -> np.ndarray | None:
+    def _check_queries(
+        self, relevance: Relevance, queries: Any, name: str = "queries"
+    ) -> np.ndarray | None:
         if queries is None:
             if not relevance.has_candidate_lists:
                 check_queries_are_rows(relevance, advice(self))
             return None
-        check_same_steps(self)
+        check_same_steps(self, name)
         self._check_feature_names(queries)
-        queries = check_array(
-            as_rows(queries, "queries"), input_name="queries", **self._accepted
-        )
+        queries = check_array(as_rows(queries, name), input_name=name, **self._accepted)
         check_query_vectors(relevance, queries, self.n_features_in_)
         return queries
 
@@ -272,9 +293,7 @@ class BaseRanker(BaseEstimator):
         if not relevance.trainable.any():
             logger.warning("no query has both relevant and irrelevant items to rank.")
         if sample_weight is not None:
-            relevance = replace(
-                relevance, weights=query_weights(sample_weight, relevance)
-            )
+            relevance = _weighted(relevance, sample_weight)
         if relevance.has_candidate_lists:
             lists = list_of_row(relevance)
             ranking = Ranking.from_groups(-self._score_lists(X, lists), lists)
@@ -299,6 +318,19 @@ class BaseRanker(BaseEstimator):
         tags.input_tags.sparse = bool(self._accepts_sparse)
         tags.input_tags.allow_nan = self._accepts_nan
         return tags
+
+
+def _weighted(relevance: Relevance, sample_weight: Any) -> Relevance:
+    return replace(relevance, weights=query_weights(sample_weight, relevance))
+
+
+def _check_some_weight(relevance: Relevance) -> None:
+    trainable = relevance.trainable
+    if trainable.any() and not relevance.weights[trainable].any():
+        raise ValueError(
+            "sample_weight must be above 0 for a query with relevant and irrelevant items: all "
+            "sample weights of such queries are zero."
+        )
 
 
 def _trainable_queries(relevance: Relevance) -> np.ndarray:

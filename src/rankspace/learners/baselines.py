@@ -12,6 +12,7 @@ from sklearn.utils import check_scalar
 from ..metrics.embedding import BilinearMetric, LinearMetric
 from ..relevance.relevance import Relevance
 from .base import BaseRanker
+from .fit_data import WeightedFit
 from .linear import LinearRanker
 from .solvers.cutting_plane.admm import VectorProblem
 from .solvers.cutting_plane.ranking_loss import LinearRankingLoss
@@ -48,7 +49,7 @@ class Euclidean(LinearRanker):
         return LinearMetric.identity(X.shape[1])
 
 
-class _PairLearner(LinearRanker):
+class _PairLearner(WeightedFit, LinearRanker):
     """Learners of a square linear map that minimise a loss of squared distances by L-BFGS."""
 
     tol: float
@@ -215,7 +216,7 @@ class MLCC(_PairLearner):
         return collapse
 
 
-class SVMMAP(BaseRanker):
+class SVMMAP(WeightedFit, BaseRanker):
     """SVM-MAP: a structural SVM that ranks items by ``w'x`` and optimises average precision.
 
     The baseline of the MLR paper. The features of a pair are ``q - x``, so the query shifts all

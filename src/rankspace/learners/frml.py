@@ -17,6 +17,7 @@ from ..metrics.embedding import LinearMetric
 from ..relevance.relevance import Relevance
 from ..relevance.splits import Split, hold_out, split_queries
 from .base import logger
+from .fit_data import ValidatedFit, validation_fields, validation_split
 from .linear import LinearRanker
 from .solvers.checkpoint import Checkpoint
 from .solvers.points import Points, scaled_points
@@ -44,7 +45,7 @@ COUNTS = (
 )
 
 
-class FRML(LinearRanker):
+class FRML(ValidatedFit, LinearRanker):
     """Fixed-rank metric learning to rank by Riemannian stochastic gradient descent (SGD).
 
     Draws triplets of a query, a relevant item and an irrelevant one that is too near (WARP),
@@ -81,7 +82,8 @@ class FRML(LinearRanker):
         Measure for early stopping on held-out queries; any name that `evaluate` accepts.
     validation_fraction : float, default=0.1
         Fraction of the queries to hold out for validation, at most 500 queries. With 0 there is no
-        early stopping: all triplets are drawn, and the last metric is returned.
+        early stopping: all triplets are drawn, and the last metric is returned. If `fit` gets a
+        validation set (``X_val``), none are held out.
     patience : int, default=2
         Number of checks without improvement before the learning rate is reduced. Training stops
         early after the third reduction.
@@ -199,13 +201,16 @@ class FRML(LinearRanker):
 
     # ------------------------------------------------------------------ learning
 
-    def _fit_metric(self, X: Any, relevance: Relevance, queries: Any) -> LinearMetric:
+    def _fit_metric(
+        self, X: Any, relevance: Relevance, queries: Any, **validation: Any
+    ) -> LinearMetric:
         self._check_params(X.shape[1])
-        checkpoint = self._checkpoint_of(X, relevance, queries)
+        given = validation_split(self, (X, relevance, queries), **validation)
+        checkpoint = self._checkpoint_of(X, relevance, queries, given)
         stored = checkpoint.load()
         state = None if stored is None else TrainingState.from_dict(stored)
         seed = self._seed() if state is None else state.seed
-        split = self._split(X, relevance, queries, seed)
+        split = given or self._split(X, relevance, queries, seed)
         scaling = Scaling.of(split.X, rounded=True)
         points = scaled_points(split.X, split.relevance, split.queries, scaling)
         if state is None:
@@ -218,11 +223,14 @@ class FRML(LinearRanker):
             descend(state, descent, schedule, validator, at_check)
         return self._store(state, scaling, X.dtype)
 
-    def _checkpoint_of(self, X: Any, relevance: Relevance, queries: Any) -> Checkpoint:
+    def _checkpoint_of(
+        self, X: Any, relevance: Relevance, queries: Any, given: Split | None
+    ) -> Checkpoint:
         start = None
         if self.warm_start and hasattr(self, "components_"):
             start = self.components_
-        return Checkpoint.of(self, X, relevance, queries, components_=start)
+        others = {"components_": start, **validation_fields(given)}
+        return Checkpoint.of(self, X, relevance, queries, **others)
 
     def _first_state(self, X: Any, scale: float, seed: int) -> TrainingState:
         F = self._start(X, scale, seed)
@@ -385,4 +393,7 @@ def _validator(
     if split.points is None:
         return None
     held_out = scaling.apply(split.points)
-    return Validator(points.items, held_out, split.judged, measure)
+    corpus = points.items
+    if split.corpus is not None:
+        corpus = scaling.apply(split.corpus)
+    return Validator(corpus, held_out, split.judged, measure)

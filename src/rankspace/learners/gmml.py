@@ -13,7 +13,9 @@ from .._engine.checks import check_finite
 from .._engine.vectors import power_of_two
 from ..metrics.embedding import LinearMetric
 from ..relevance.relevance import Relevance
+from ..relevance.rows import check_weights
 from .base import FLOATS
+from .fit_data import WeightedFit
 from .linear import LinearRanker
 from .solvers.geometric.mean import mean_factor
 from .solvers.geometric.scatter import Scatter, all_pairs, given_pairs, sampled_pairs
@@ -21,7 +23,7 @@ from .solvers.points import lazy_points
 from .solvers.scaling import Scaling
 
 
-class GMML(LinearRanker):
+class GMML(WeightedFit, LinearRanker):
     """Metric learning by the geometric mean of two scatter matrices, in closed form.
 
     With S the mean scatter of similar pairs and D that of dissimilar ones, the metric is
@@ -85,7 +87,15 @@ class GMML(LinearRanker):
         self.n_pairs = n_pairs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, *, queries: Any = None, qid: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        queries: Any = None,
+        qid: Any = None,
+    ) -> Self:
         """Learn the metric.
 
         Parameters
@@ -94,6 +104,8 @@ class GMML(LinearRanker):
             Items, or pairs of points.
         y : array-like of shape (n_items,) or (n_pairs,), or Relevance
             Class labels or who is relevant to whom; for pairs 1 if they are similar, else -1.
+        sample_weight : array-like, optional
+            Weight of each query, see `MLR`; for pairs the weight of each pair.
         queries : array-like of shape (n_queries, n_features), optional
             Queries that are not rows of ``X``; then ``y`` must be a `Relevance` with as many.
         qid : array-like of shape (n_items,), optional
@@ -105,10 +117,10 @@ class GMML(LinearRanker):
         """
         ndim = X.ndim if hasattr(X, "ndim") else np.asarray(X).ndim
         if ndim == 3:
-            return self._fit_pairs(np.asarray(X), y)
-        return super().fit(X, y, queries=queries, qid=qid)
+            return self._fit_pairs(np.asarray(X), y, sample_weight)
+        return super().fit(X, y, sample_weight, queries=queries, qid=qid)
 
-    def _fit_pairs(self, pairs: np.ndarray, y: Any) -> Self:
+    def _fit_pairs(self, pairs: np.ndarray, y: Any, sample_weight: Any) -> Self:
         check_finite(self.get_params(deep=False))
         if pairs.shape[1] != 2:
             raise ValueError(
@@ -123,7 +135,8 @@ class GMML(LinearRanker):
             )
         differences = np.subtract(rows[::2], rows[1::2], dtype=np.float64)
         scale = power_of_two(differences)
-        scatter = given_pairs(differences / scale, signs == 1)
+        weights = check_weights(sample_weight, len(pairs))
+        scatter = given_pairs(differences / scale, signs == 1, weights)
         self._store_metric(self._geometric_mean(scatter, scale, rows.dtype))
         return self
 

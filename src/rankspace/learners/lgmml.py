@@ -24,6 +24,7 @@ from ..metrics.local_index import LocalIndex
 from ..relevance.relevance import Relevance
 from ..search.ranking import Ranking
 from .base import FLOATS, BaseRanker, logger
+from .fit_data import WeightedFit
 from .solvers.geometric.lists import Lists
 from .solvers.geometric.local_metrics import LocalMetrics, LocalOptions, list_metrics
 from .solvers.geometric.metric_weights import (
@@ -70,7 +71,7 @@ class Learned(NamedTuple):
     anchors: np.ndarray | None = None
 
 
-class LGMML(BaseRanker):
+class LGMML(WeightedFit, BaseRanker):
     """Learning to rank by local metrics, each the geometric mean of one training query.
 
     For candidate lists (``qid``), each metric is learned from a list. Its anchor is the document of

@@ -26,6 +26,7 @@ from ..metrics.embedding import (
 from ..relevance.relevance import Relevance
 from ..search.index import Index
 from .base import BaseRanker
+from .fit_data import WeightedFit
 from .hard_negatives import default_n_negatives, mine_hard_negatives
 from .linear import LinearRanker
 from .solvers.points import Points, in_blocks, partly_white, scaled_points
@@ -47,7 +48,7 @@ MAX_TEMPERATURE_QUERIES = 200  # that choose the temperature
 TOTAL_REGS = (80.0, 2.4)
 
 
-class ListwiseMap(LinearRanker):
+class ListwiseMap(WeightedFit, LinearRanker):
     """Listwise metric learning: a linear map near the identity that improves embeddings.
 
     Minimises the divergence of softmax neighbours, ``p(x | q)`` in proportion to

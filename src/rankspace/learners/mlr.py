@@ -19,6 +19,7 @@ from ..evaluation.measures import parse_measure
 from ..metrics.embedding import LinearMetric
 from ..relevance.relevance import Relevance
 from .base import logger
+from .fit_data import WeightedFit
 from .linear import LinearRanker
 from .solvers.checkpoint import Checkpoint
 from .solvers.cutting_plane.admm import Frobenius, PlaneProblem, Trace
@@ -38,7 +39,7 @@ CONES: dict[str, Any] = {"psd": PSDCone, "diagonal": DiagonalCone}
 RESUMABLE = ("max_iter", "n_components")
 
 
-class MLR(LinearRanker):
+class MLR(WeightedFit, LinearRanker):
     """Metric learning to rank by a structural SVM over rankings.
 
     Learns the positive semi-definite matrix W that minimises ``tr(W) + C xi``. The slack xi is the

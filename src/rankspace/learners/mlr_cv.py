@@ -12,6 +12,7 @@ from ..metrics.embedding import LinearMetric
 from ..relevance.relevance import Relevance
 from ..relevance.splits import Split, hold_out, split_queries
 from ..search.index import Index
+from .fit_data import ValidatedFit, validation_split
 from .linear import LinearRanker
 from .mlr import MLR, MetricProblem, check_solver_params
 from .solvers.cutting_plane.admm import PlaneProblem
@@ -21,7 +22,7 @@ from .solvers.points import scaled_points
 from .solvers.scaling import Scaling
 
 
-class MLRCV(LinearRanker):
+class MLRCV(ValidatedFit, LinearRanker):
     """MLR with C chosen by validation on held-out queries, along a warm-started path.
 
     A fraction of the queries is held out for validation; held-out queries that are rows of ``X``
@@ -37,7 +38,8 @@ class MLRCV(LinearRanker):
     scoring : str, optional
         Measure by which C is chosen; ``measure`` by default.
     validation_fraction : float, default=0.2
-        Fraction of the queries to hold out for validation.
+        Fraction of the queries to hold out for validation, unless `fit` gets a validation set
+        (``X_val``).
     regularizer, prior
         See `MLR`; the same for all values of C.
     tol, max_iter, max_memory
@@ -99,12 +101,17 @@ class MLRCV(LinearRanker):
         self.random_state = random_state
 
     def _fit_metric(
-        self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
+        self,
+        X: np.ndarray,
+        relevance: Relevance,
+        queries: np.ndarray | None,
+        **validation: Any,
     ) -> LinearMetric:
         self.Cs_ = self._path()
         check_solver_params(self)
         measure, _ = parse_measure(self.scoring or self.measure)
-        self.scores_ = self._score_path(X, relevance, queries)
+        split = validation_split(self, (X, relevance, queries), **validation)
+        self.scores_ = self._score_path(split or self._split(X, relevance, queries))
         sign = 1 if measure.larger_is_better else -1
         best = np.nanargmax(sign * self.scores_)
         self.C_ = float(self.Cs_[best])
@@ -130,13 +137,15 @@ class MLRCV(LinearRanker):
             max_memory=self.max_memory,
         )
 
-    def _score_path(
+    def _split(
         self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
-    ) -> np.ndarray:
-        """Validation score of each C; each solver is warm-started from the one before."""
+    ) -> Split:
         random = check_random_state(self.random_state)
         chosen = split_queries(relevance.n_queries, self.validation_fraction, random)
-        split = hold_out(X, relevance, queries, *chosen)
+        return hold_out(X, relevance, queries, *chosen)
+
+    def _score_path(self, split: Split) -> np.ndarray:
+        """Validation score of each C; each solver is warm-started from the one before."""
         scaling = Scaling.of(split.X)
         points = scaled_points(split.X, split.relevance, split.queries, scaling)
         usable = np.flatnonzero(split.relevance.trainable)
@@ -160,5 +169,6 @@ class MLRCV(LinearRanker):
 
     def _score_split(self, split: Split, metric: LinearMetric) -> float:
         scoring = self.scoring or self.measure
-        blocks = Index(split.X, metric).blocks(split.points)
+        corpus = split.X if split.corpus is None else split.corpus
+        blocks = Index(corpus, metric).blocks(split.points)
         return evaluate(blocks, split.judged, scoring).means[scoring]

@@ -15,6 +15,7 @@ from ..metrics.embedding import LinearMetric
 from ..relevance.relevance import Relevance
 from ..relevance.splits import Split, cross_validation_splits
 from .base import logger
+from .fit_data import WeightedFit
 from .linear import LinearRanker
 from .solvers.points import scaled_points
 from .solvers.scaling import Scaling
@@ -53,7 +54,7 @@ def _minimize_closely(
     return minimize_lbfgs(function, start, tol=tol / 10, **options)
 
 
-class ComponentLearner(LinearRanker):
+class ComponentLearner(WeightedFit, LinearRanker):
     """Base class of PARCA and LogisticPARCA: solvers and cross-validation of a setting."""
 
     _accepts_sparse = "csr"

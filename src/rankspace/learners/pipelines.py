@@ -24,16 +24,16 @@ IN_SCORE = (
 )
 
 
-def check_same_steps(learner: Any) -> None:
-    """Raise if a pipeline passes queries that have not been through the same steps as ``X``."""
+def check_same_steps(learner: Any, name: str = "queries") -> None:
+    """Raise if a pipeline passes vectors that have not been through the same steps as ``X``."""
     step = learner
     for pipeline, method in _calling_pipelines(learner):
-        named = "queries" in (pipeline.transform_input or ())
+        named = name in (pipeline.transform_input or ())
         transformed = named and method != "score"
         if _has_steps_before(pipeline, step) and not transformed:
             raise ValueError(
-                "queries must go through the same steps of a Pipeline as X: got queries that it "
-                f"did not transform. {advice(learner)}"
+                f"{name} must go through the same steps of a Pipeline as X: got {name} that it did "
+                f"not transform. {advice(learner).replace('queries', name)}"
             )
         step = pipeline
 

@@ -136,12 +136,21 @@ def draw_pairs(
     return queries, items
 
 
-def given_pairs(differences: np.ndarray, similar: np.ndarray) -> Scatter:
-    """Scatter of pairs given by their differences."""
+def given_pairs(
+    differences: np.ndarray, similar: np.ndarray, weights: np.ndarray
+) -> Scatter:
+    """Weighted scatter of pairs given by their differences."""
     return Scatter(
-        _mean_scatter(differences[similar]), _mean_scatter(differences[~similar])
+        _mean_scatter(differences[similar], weights[similar]),
+        _mean_scatter(differences[~similar], weights[~similar]),
     )
 
 
-def _mean_scatter(differences: np.ndarray) -> np.ndarray:
-    return differences.T @ differences / len(differences)
+def _mean_scatter(differences: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    total = weights.sum()
+    if total == 0:
+        raise ValueError(
+            "sample_weight must be above 0 for a similar and for a dissimilar pair: all of one "
+            "kind are 0."
+        )
+    return (weights[:, None] * differences).T @ differences / total
