@@ -55,6 +55,18 @@ def test_to_npy_and_query_side(files, capsys):
     np.testing.assert_array_equal(ranking.items.reshape(-1, K), expected(files))
 
 
+def test_ids_that_no_format_takes_are_refused_and_rows_without_ids_named(capsys):
+    for target in ("faiss", "npy", "query-side", "onnx"):
+        words = f"export m --to {target} --vectors X.npy --output o --ids ids"
+        assert cli.main(words.split()) == 2
+        told = capsys.readouterr().err
+        assert "items have row numbers from 0, in the order of the vectors, wi" in told
+    words = "--to pgvector --vectors X.npy --output o.sql"
+    sentence = "items are named by row numbers, from 0, unless --ids names them"
+    assert sentence in answer(capsys, words)
+    assert sentence not in answer(capsys, words, "--ids ids")
+
+
 def test_to_onnx(capsys):
     onnx = pytest.importorskip("onnx")
     answer(capsys, "--to onnx --output map.onnx")

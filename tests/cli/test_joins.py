@@ -106,6 +106,34 @@ def test_learning_does_not_join_rows_with_numbers_from_1(capsys, verb, unknown):
     assert "unknown=" not in told
 
 
+@pytest.mark.parametrize("verb", ["fit", "tune", "evaluate", "report"])
+def test_numbers_that_may_count_from_1_are_noted(files, capsys, verb):
+    """Nothing tells these judgments from others of rows 1 to 39."""
+    _, _, near = files
+    kept = [(q, i) for q, row in enumerate(near) for i in row if q and i + 1 < N_ITEMS]
+    write_lines("qrels", [f"{q} 0 {i + 1} 1" for q, i in kept])
+    answer(capsys, RANK)
+    judged = "--queries Q.npy --qrels qrels --output m"
+    words = {
+        "fit": f"fit X.npy {judged} --method listwise",
+        "tune": f"tune X.npy {judged} --similarity cosine --folds 2",
+        "evaluate": "evaluate run qrels",
+        "report": "report run run qrels --output page.html",
+    }
+    assert run(words[verb]) == 0
+    told = capsys.readouterr().err
+    for kind in ("item", "query"):
+        assert f"note: {kind} ids of the judgments are taken as row numbers" in told
+    assert "--ids on the command line" in told
+
+
+def test_labels_join_by_row_and_take_no_ids_or_queries(capsys):
+    write_lines("labels", ["a", "b"] * (N_ITEMS // 2))
+    for option in ("--queries Q.npy", "--ids ids", "--query-ids ids"):
+        told = refusal(capsys, f"fit X.npy --labels labels {option} --output m")
+        assert f"{option.split()[0]} can only be used with --qrels" in told
+
+
 def test_dropped_judgments_are_counted(capsys, caplog):
     with open("named", "a") as file:
         file.write("q0 0 d99 1\nq0 0 d98 1\n")

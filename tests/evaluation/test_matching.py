@@ -1,9 +1,11 @@
 """Rankings and judgments are joined by id: too few matches are an error that names the cause."""
 
+import warnings
+
 import numpy as np
 import pytest
 
-from rankspace import Index, Ranking, Relevance, evaluate
+from rankspace import Index, ListwiseMap, Ranking, Relevance, evaluate, tune
 
 N_ITEMS = 40
 N_QUERIES = 30
@@ -120,7 +122,9 @@ def test_an_index_must_have_the_judged_items(collection):
     relevance = Relevance.from_qrels(qrels(nearest, item="d{}"))
     ids = [*names(20, "d{}"), *names(21, "e{}")]
     index = Index(np.vstack((X, [[1e6]])), ids=ids)  # the last item is never listed
-    for ranking in (index.rank(Q, 5), index.blocks(Q, 5)):
+    query_ids = names(N_QUERIES)
+    for search in (index.rank, index.blocks):
+        ranking = search(Q, 5, query_ids=query_ids)
         with pytest.raises(ValueError, match=r"^item ids of the judgments must be"):
             evaluate(ranking, relevance, "map")
 
@@ -172,3 +176,52 @@ def test_a_run_does_not_join_unnamed_judgments_by_position(collection):
     named = Ranking.from_run(rank(collection, "d{}").to_run())
     with pytest.raises(ValueError, match="row numbers, from 0, for want of names"):
         evaluate(named, relevance, "map")
+
+
+def test_ids_of_one_side_only_are_not_joined_by_position(collection):
+    """Judgments in an order of their own score as another matrix would, and nobody sees it."""
+    X, Q, nearest = collection
+    by_name = dict(reversed(qrels(nearest, item="d{}", query="q{}").items()))
+    ids = {"item_ids": names(N_ITEMS, "d{}"), "query_ids": names(N_QUERIES, "q{}")}
+    known = Relevance.from_qrels(by_name, **ids)
+    assert evaluate(Index(X).rank(Q, 5), known, "r@5").means["r@5"] == 1
+    every_item = dict.fromkeys(ids["item_ids"], 0) | dict.fromkeys(by_name["q29"], 1)
+    found = {
+        "items": Relevance.from_qrels(
+            by_name | {"q29": every_item}, query_ids=ids["query_ids"]
+        ),
+        "queries": Relevance.from_qrels(by_name, item_ids=ids["item_ids"]),
+    }
+    for kind, relevance in found.items():
+        message = f"name their {kind} in an order of their own"
+        for ranking in (Index(X).rank(Q, 5), Index(X).blocks(Q, 5)):
+            with pytest.raises(ValueError, match=message):
+                evaluate(ranking, relevance, "map")
+        for learn in (ListwiseMap(max_iter=1).fit, tune):
+            with pytest.raises(ValueError, match=message):
+                learn(X, relevance, queries=Q)
+        index = Index(X, ids=ids["item_ids"])
+        ranking = index.rank(Q, 5, query_ids=ids["query_ids"])
+        assert evaluate(ranking, relevance, "r@5").means["r@5"] == 1
+        kept = relevance.take_queries([1, 0])
+        with pytest.raises(ValueError, match=message):
+            evaluate(Index(X).rank(Q[:2], 5), kept, "map")
+
+
+@pytest.mark.parametrize("kind", ["query", "item"])
+def test_numbers_that_may_count_from_1_are_named(collection, kind):
+    """Where neither row 0 nor row n is judged, ids from 1 join as rows from 0 do."""
+    X, Q, nearest = collection
+    judged = qrels(nearest)
+    if kind == "query":
+        del judged["0"]
+    else:
+        judged = {q: [i for i in items if i != "0"] for q, items in judged.items()}
+    index = Index(X, ids=names(N_ITEMS))
+    ranking = index.rank(Q, 5, query_ids=names(N_QUERIES))
+    message = f"{kind} ids of the judgments are taken as row numbers from 0"
+    with pytest.warns(UserWarning, match=message):
+        evaluate(ranking, Relevance.from_qrels(judged), "map")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        evaluate(ranking, Relevance.from_qrels(qrels(nearest)), "map")

@@ -636,7 +636,7 @@ def test_a_list_must_not_name_a_named_item_twice():
     ranking = Ranking.from_pairs(
         [(np.array([1, 1]), np.arange(2.0))], 2, query_ids=["a"]
     )
-    relevance = Relevance.from_qrels({"a": {"x": 1, "y": 0}})
+    relevance = Relevance.from_qrels({"a": {"x": 1, "y": 0}}, item_ids=["x", "y"])
     message = "a list must not name an item twice: that of query 'a' does."
     with pytest.raises(ValueError, match=whole(message)):
         evaluate(ranking, relevance, "map")

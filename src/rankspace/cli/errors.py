@@ -8,8 +8,10 @@ import platform
 import sys
 import tempfile
 import traceback
+import warnings
 from collections.abc import Callable
 from importlib.metadata import version
+from typing import Any
 
 from .. import __version__
 from .._engine.credentials import hide_credentials
@@ -46,7 +48,10 @@ def run_verb(name: str, work: Callable[[], str], address: str | None = None) -> 
     """
     program = f"rankspace {name}"
     try:
-        answer = work()
+        with warnings.catch_warnings():
+            warnings.simplefilter("default", UserWarning)
+            warnings.showwarning = _note
+            answer = work()
     except KeyboardInterrupt:
         _complain("rankspace: interrupted")
         return INTERRUPTED
@@ -61,6 +66,11 @@ def run_verb(name: str, work: Callable[[], str], address: str | None = None) -> 
         _complain(f"{program}: {_apology(error, address)}")
         return DEFECT
     return tell(answer)
+
+
+def _note(message: Warning | str, *where: Any, **more: Any) -> None:
+    """Show a warning as one line, without the place in the code."""
+    _complain(f"note: {_one_line(str(message))}")
 
 
 def tell(answer: str, end: str = "\n") -> int:

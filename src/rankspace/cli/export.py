@@ -11,7 +11,7 @@ from .._engine.optional import require
 from .options import add_verb, as_json, query_metric_file
 from .progress import Progress
 
-SERVERS = ("pgvector", "qdrant")
+SERVERS = ("pgvector", "qdrant")  # these have ids too, others row numbers only
 
 
 def add_export(verbs: Any) -> None:
@@ -88,6 +88,11 @@ def _check_options(options: argparse.Namespace) -> None:
         if options.to in SERVERS:
             raise ValueError(f"--to {options.to} needs either --output or --url.")
         raise ValueError(f"--to {options.to} needs --output.")
+    if options.ids is not None and options.to not in SERVERS:
+        raise ValueError(
+            "--ids can only be used with --to pgvector or qdrant: items have row numbers from 0, "
+            f"in the order of the vectors, with --to {options.to}."
+        )
     if options.to != "onnx" and options.vectors is None:
         raise ValueError(f"--to {options.to} needs items: pass --vectors.")
 
@@ -149,9 +154,10 @@ def _pgvector(metric: Any, options: argparse.Namespace, progress: Any) -> str:
         "progress": progress,
     }
     if options.url is None:
-        return to_sql(metric, vectors, options.place, **settings)
+        search = to_sql(metric, vectors, options.place, **settings)
+        return search + _unnamed(ids)
     try:
-        return to_pgvector(metric, vectors, options.url, **settings)
+        return to_pgvector(metric, vectors, options.url, **settings) + _unnamed(ids)
     except require("psycopg", extra="export").Error as error:
         raise ValueError(f"PostgreSQL says: {error}") from error
 
@@ -179,7 +185,14 @@ def _qdrant(metric: Any, options: argparse.Namespace, progress: Any) -> str:
         client.close()
     except (ApiException, RuntimeError) as error:
         raise ValueError(f"Qdrant says: {error}") from error
-    return f"{comparison(metric)} to queries mapped by the metric"
+    return f"{comparison(metric)} to queries mapped by the metric" + _unnamed(ids)
+
+
+def _unnamed(ids: Any) -> str:
+    """What to say of items without ids."""
+    if ids is not None:
+        return ""
+    return "; items are named by row numbers, from 0, unless --ids names them"
 
 
 def _items(options: argparse.Namespace) -> tuple[Any, Any]:

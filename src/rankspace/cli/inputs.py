@@ -197,25 +197,45 @@ def split_notes(options: argparse.Namespace, dataset: Any) -> list[str]:
     ]
 
 
+def _warn_of_row_numbers(kind: str, judged: Any, rows: Any) -> None:
+    """Warn if rows without ids may be numbered from 0 and judgments from 1."""
+    from ..relevance.joins import Side, warn_of_numbering
+
+    sides = Side("the judgments", judged.tolist()), Side("the file", rows.tolist())
+    warn_of_numbering(kind, *sides)
+
+
 def _read_training_files(options: argparse.Namespace) -> Any:
+    import numpy as np
+
     from .._engine.vectors import read_vectors
     from ..datasets import Dataset
+    from ..relevance.joins import row_names
     from ..relevance.relevance import Relevance
 
     X = read_vectors(options.data)
     name = Path(options.data).stem
     if options.labels and not options.qrels:
+        _check_unused(options, ["queries", "ids", "query_ids"], "--qrels")
         labels = _read_labels(options.labels, len(X))
         return Dataset(name, X, Relevance.from_labels(labels), labels=labels)
     if options.labels or not options.qrels or not options.queries:
         raise ValueError("a file of vectors needs --labels, or --qrels and --queries.")
     queries = read_vectors(options.queries)
+    query_ids = _given_ids(options.query_ids, len(queries), options.queries)
+    item_ids = _given_ids(options.ids, len(X), options.data)
     relevance = Relevance.from_qrels(
         options.qrels,
-        query_ids=_read_ids(options.query_ids, len(queries), options.queries),
-        item_ids=_read_ids(options.ids, len(X), options.data),
+        query_ids=row_names(len(queries)) if query_ids is None else query_ids,
+        item_ids=row_names(len(X)) if item_ids is None else item_ids,
         unknown=options.unknown,
     )
+    if query_ids is None:
+        judged = relevance.query_ids[np.diff(relevance.indptr)[relevance.rows] > 0]
+        _warn_of_row_numbers("query", judged, relevance.query_ids)
+    if item_ids is None:
+        judged = relevance.item_ids[np.unique(relevance.items)]
+        _warn_of_row_numbers("item", judged, relevance.item_ids)
     return Dataset(name, X, relevance, queries=queries)
 
 
@@ -239,11 +259,6 @@ def read_items(source: str, ids_file: str | None) -> tuple[Any, Any]:
     if dataset.relevance is None:
         return dataset.X, None
     return dataset.X, dataset.relevance.item_ids
-
-
-def _read_ids(path: str | None, n_rows: int, vectors: str) -> list[str]:
-    """Ids from a file; without one, those in the file of vectors, or row numbers."""
-    return _given_ids(path, n_rows, vectors) or [str(row) for row in range(n_rows)]
 
 
 def _given_ids(path: str | None, n_rows: int, vectors: str) -> list[str] | None:
@@ -270,7 +285,7 @@ def _read_labels(path: str, n_rows: int) -> Any:
     from .._engine.vectors import map_npy
 
     if Path(path).suffix != ".npy":
-        return np.array(_read_ids(path, n_rows, ""))
+        return np.array(_given_ids(path, n_rows, ""))
     labels = np.array(map_npy(path))
     if labels.shape != (n_rows,):
         raise ValueError(

@@ -10,12 +10,14 @@ import numpy as np
 
 from ..relevance.joins import (
     Side,
+    check_has_rows,
     check_numbering,
     few,
     join_error,
     n_row_numbers,
     row_names,
     stray_ids,
+    warn_of_numbering,
 )
 from ..relevance.relevance import Relevance
 from ..relevance.rows import places
@@ -37,9 +39,18 @@ def named_like(ranking: Any, relevance: Relevance) -> Relevance:
     return replace(relevance, query_ids=query_ids, item_ids=item_ids)
 
 
+def by_id(ranking: Any, relevance: Relevance) -> bool:
+    """Whether lists are matched to queries by id, not by position."""
+    if ranking.query_ids is None:
+        way_out = "Pass query_ids to what ranks them, or to Relevance.from_qrels."
+        check_has_rows(relevance, "query", "the lists", way_out)
+        return False
+    return relevance.query_ids is not None
+
+
 def list_of(ranking: Ranking, relevance: Relevance, query: int) -> int:
     """Number of the list that belongs to a query, -1 for none."""
-    if ranking.query_ids is None or relevance.query_ids is None:
+    if not by_id(ranking, relevance):
         return query
     return int(places(relevance.query_ids[[query]], ranking.query_ids)[0])
 
@@ -47,12 +58,16 @@ def list_of(ranking: Ranking, relevance: Relevance, query: int) -> int:
 def new_items(ranking: Ranking, relevance: Relevance) -> np.ndarray:
     """Number of each ranked item in the relevance, -1 for none; empty if the numbers agree."""
     if ranking.item_ids is not None and relevance.item_ids is not None:
-        if not np.array_equal(ranking.item_ids, relevance.item_ids):
-            found = places(ranking.item_ids, relevance.item_ids)
-            if found.size and found.max() < 0:
-                raise join_error("item", *_sides(ranking.item_ids, relevance.item_ids))
-            return found
-    elif ranking.n_items != relevance.n_items:
+        if np.array_equal(ranking.item_ids, relevance.item_ids):
+            return np.zeros(0, dtype=np.int64)
+        found = places(ranking.item_ids, relevance.item_ids)
+        if found.size and found.max() < 0:
+            raise join_error("item", *_sides(ranking.item_ids, relevance.item_ids))
+        return found
+    if ranking.item_ids is None:
+        way_out = "Pass ids to Index, or item_ids to Relevance.from_qrels."
+        check_has_rows(relevance, "item", "the ranked rows", way_out)
+    if ranking.n_items != relevance.n_items:
         raise ValueError(
             f"ranking and relevance must have the same items: got {ranking.n_items} and "
             f"{relevance.n_items}. Give both item_ids to match them by name."
@@ -86,6 +101,7 @@ def check_items(
     judged_side = Side(JUDGMENTS, relevance.item_ids[judged].tolist())
     for side in (judgments, judged_side):
         check_numbering("item", side, ranking)
+    warn_of_numbering("item", judgments, ranking)
     n_rows = n_row_numbers(ranking.ids)
     if listed is None or listed.size < item_ids.size or n_rows:
         # Row numbers name all rows up to the last one.
@@ -102,14 +118,16 @@ def check_queries(
 ) -> None:
     """Raise if too many judged queries have no list."""
     names = [name for block in query_ids for name in block.tolist()]
-    if listed.all():
-        return
     ranking, judgments = _sides(names, relevance.query_ids)
+    if listed.all():
+        warn_of_numbering("query", judgments, ranking)
+        return
     if not listed.any():
         raise join_error("query", judgments, ranking)
     judged = np.diff(relevance.indptr)[relevance.rows] > 0
     judgments = Side(JUDGMENTS, relevance.query_ids[judged].tolist())
     check_numbering("query", judgments, ranking)
+    warn_of_numbering("query", judgments, ranking)
     _check_most("query", judgments, ranking)
 
 

@@ -17,7 +17,7 @@ from ..relevance.rows import places, take_or_none
 from ..search.blocks import RankingBlocks
 from ..search.ranking import Ranking
 from .custom import CustomMeasure, custom_name, custom_scores, is_error
-from .matching import check_items, check_queries, named_like, new_items
+from .matching import by_id, check_items, check_queries, named_like, new_items
 from .report import Comparison, Report, compare
 
 __all__ = ["MEASURES", "Comparison", "Measure", "Report", "compare", "evaluate"]
@@ -391,8 +391,7 @@ class _Evaluator:
         return queries, self.values[queries], self.states[queries]
 
     def _by_id(self, block: Any) -> bool:
-        """Whether lists are matched to queries by id, not by position."""
-        return block.query_ids is not None and self.relevance.query_ids is not None
+        return by_id(block, self.relevance)
 
     def _queries_of(self, block: Ranking, first: int) -> np.ndarray:
         """The query of each list, -1 for none."""
@@ -412,7 +411,10 @@ class _Evaluator:
             )
         unlisted = np.flatnonzero(~self.listed)
         if unlisted.size:
-            empty = Ranking.from_pairs([], self.relevance.n_items)
+            relevance = self.relevance
+            empty = Ranking.from_pairs(
+                [], relevance.n_items, item_ids=relevance.item_ids
+            )
             self._score(empty, unlisted, np.full(unlisted.size, -1))
         self._check_lists()
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .joins import check_has_rows
 from .relevance import Relevance
 
 
@@ -44,6 +45,8 @@ def check_items(relevance: Relevance, X: Any) -> None:
             f"relevance must have one item for each row of X: got {relevance.n_items} items and "
             f"{X.shape[0]} rows."
         )
+    way_out = "Pass item_ids, the ids of these rows, to Relevance.from_qrels."
+    check_has_rows(relevance, "item", "the rows of X", way_out)
 
 
 def check_queries_are_rows(relevance: Relevance, advice: str) -> None:
@@ -62,3 +65,5 @@ def check_query_vectors(relevance: Relevance, queries: Any, n_features: int) -> 
             "queries must have one row for each query of relevance and one column for each "
             f"feature of X, so shape {expected}: got {queries.shape}."
         )
+    way_out = "Pass query_ids, the ids of these rows, to Relevance.from_qrels."
+    check_has_rows(relevance, "query", "the rows of queries", way_out)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 # Collections lose some documents, and systems fail on some queries: so few change no conclusion.
 # Ids of another kind match by chance at best, so they leave out far more.
@@ -16,6 +17,8 @@ OPTIONS = {
     "item": "item_ids in the library, --ids on the command line",
     "query": "query_ids in the library, --query-ids on the command line",
 }
+
+PLURALS = {"item": "items", "query": "queries"}
 
 
 class Side(NamedTuple):
@@ -41,6 +44,34 @@ def check_numbering(kind: str, a: Side, b: Side) -> None:
         n = n_row_numbers(zero.ids)
         if n and _counts_from_one(one.ids, n):
             raise join_error(kind, one, Side(zero.name, row_names(n)))
+
+
+def check_has_rows(relevance: Any, kind: str, rows: str, way_out: str) -> None:
+    """Raise if queries or items that are known by id only would be joined to rows by position."""
+    ids = relevance.query_ids if kind == "query" else relevance.item_ids
+    if kind not in relevance.known_by_name or ids is None:
+        return
+    raise ValueError(
+        f"the judgments name their {PLURALS[kind]} in an order of their own "
+        f"({_some(ids.tolist())}), which need not be that of {rows}. {way_out}"
+    )
+
+
+def warn_of_numbering(kind: str, judgments: Side, rows: Side) -> None:
+    """Warn if ids of judgments are taken as row numbers, though they may count from 1.
+
+    Nobody can tell if neither the first nor the last row is judged.
+    """
+    n = n_row_numbers(rows.ids)
+    distinct = set(judgments.ids)
+    if n and distinct and "0" not in distinct and _are_numbers(distinct):
+        warnings.warn(
+            f"{kind} ids of the judgments are taken as row numbers from 0, as in {rows.name}, but "
+            f"none of them is 0. If they count from 1, each row is judged as its neighbour. Give "
+            f"the {kind} ids in the order of the rows ({OPTIONS[kind]}).",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
 def join_error(kind: str, wanted: Side, known: Side) -> ValueError:

@@ -75,6 +75,10 @@ class Relevance:
         Weight of each query in means and in training.
     query_ids, item_ids : ndarray of str or None
         Names that come back in every `Ranking`.
+    known_by_name : tuple of str
+        Which of "query" and "item" are known by id only: `from_qrels` found their ids in the
+        judgments, in an order that is not that of any rows. They are joined by id, never by
+        position.
 
     Examples
     --------
@@ -98,6 +102,7 @@ class Relevance:
     weights: Any = None
     query_ids: Any = None
     item_ids: Any = None
+    known_by_name: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.unjudged not in ("irrelevant", "ignore"):
@@ -301,7 +306,8 @@ class Relevance:
             columns name query, item and grade.
         query_ids, item_ids : iterable of str, optional
             Names of the queries, and of the rows of ``X``, in their order. By default those that
-            the judgments name, in order of appearance.
+            the judgments name, in order of appearance: such queries or items are joined by id only,
+            and refused where vectors or rankings without ids would be joined by position.
         unknown : {"error", "drop"}, default="error"
             What to do with judgments of queries or items that are not among the given ids. The
             error says how many match, and the likely cause; "drop" leaves such judgments out, and
@@ -328,6 +334,8 @@ class Relevance:
         if unknown not in ("error", "drop"):
             raise ValueError(f"unknown must be 'error' or 'drop': got {unknown!r}.")
         judgments = judgments_of(qrels)
+        given = {"query": query_ids, "item": item_ids}
+        known_by_name = tuple(kind for kind, ids in given.items() if ids is None)
         if query_ids is None and isinstance(qrels, Mapping):
             query_ids = qrels.keys()
         queries = Names(query_ids, (query for query, _, _ in judgments), "query")
@@ -341,7 +349,8 @@ class Relevance:
             items.array.size,
             (queries.array, items.array),
         )
-        options = (unjudged, min_relevant_grade, weights, queries.array, items.array)
+        names = (queries.array, items.array, known_by_name)
+        options = (unjudged, min_relevant_grade, weights, *names)
         return cls._build(items.array.size, rows, query_rows, "unjudged", *options)
 
     @classmethod
