@@ -49,7 +49,7 @@ if TYPE_CHECKING:
         load_metric,
     )
     from .relevance import Relevance
-    from .search import Index, Ranking, rank_bm25
+    from .search import Index, Ranking, rank_bm25, rank_memory
     from .tuning import Tuned, tune
 
 __all__ = [
@@ -91,6 +91,7 @@ __all__ = [
     "leave_one_out",
     "load_metric",
     "rank_bm25",
+    "rank_memory",
     "scorer",
     "tune",
     "use_backend",
@@ -102,7 +103,7 @@ __all__ = [
 _ROOMS = {
     "_engine.parallel": ["use_backend"],
     "relevance": ["Relevance"],
-    "search": ["Index", "Ranking", "rank_bm25"],
+    "search": ["Index", "Ranking", "rank_bm25", "rank_memory"],
     "evaluation": [
         "Comparison",
         "Report",

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from planted import unit_length
+from planted import hidden, topics, unit_length
 from rankspace import BilinearMetric, Index, LinearMetric, Relevance, evaluate, tune
 from rankspace._engine.parallel import Threads
 from rankspace.evaluation import cross_validation
@@ -27,33 +27,6 @@ REGS = (24.0, 2.4, 0.24)
 def few_strengths(monkeypatch):
     """Three strengths instead of eight, so that tests are fast."""
     monkeypatch.setattr(families, "TOTAL_REGS", REGS)
-
-
-def hidden(seed=0, n_items=200, n_queries=90, d=6, informative=True):
-    """Unit vectors whose relevant items are nearest under a map of the queries."""
-    rng = np.random.default_rng(seed)
-    X, Q = unit_length(rng.normal(size=(n_items, d))), rng.normal(size=(n_queries, d))
-    Q = unit_length(Q)
-    near = np.argsort(-(Q * np.linspace(2, 0.1, d)) @ X.T, axis=1)[:, :3]
-    if not informative:
-        near = np.array([rng.permutation(n_items)[:3] for _ in Q])
-    return X, Relevance.from_lists(near, n_items=n_items), Q
-
-
-def topics(seed=0, n_topics=40, d=12):
-    """Each topic has one document, and queries that are shifted by a direction of its own.
-
-    What a map learns about known topics misleads it about new ones.
-    """
-    rng = np.random.default_rng(seed)
-    documents, shifts, others = unit_length(
-        rng.normal(size=(3, 150, d)).reshape(-1, d)
-    ).reshape(3, 150, d)
-    topic = np.repeat(np.arange(n_topics), 4)
-    noise = 0.25 * rng.normal(size=(topic.size, d))
-    Q = unit_length(documents[topic] + 1.4 * shifts[topic] + noise)
-    X = np.concatenate((documents[:n_topics], others))
-    return X, Relevance.from_lists(topic[:, None], n_items=len(X)), Q
 
 
 def classes(n_classes=12, per_class=10, d=8, seed=0):

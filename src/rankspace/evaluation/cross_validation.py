@@ -66,19 +66,19 @@ class HeldOutValues(NamedTuple):
 
     values: np.ndarray  # (1 + n_metrics, n_queries), larger is better; baseline first
     memory: np.ndarray  # (n_weights, n_queries): baseline, and memory of past queries
-    tops: np.ndarray  # (1 + n_metrics, n_queries, TOP): first items, -1 for none
+    tops: np.ndarray  # (1 + n_metrics, n_queries, depth): first items, -1 for none
     distances: np.ndarray  # of these items
     known: np.ndarray  # share of the relevant items that training queries made known
 
     @classmethod
-    def empty(cls, n_metrics: int, n_queries: int) -> HeldOutValues:
+    def empty(cls, n_metrics: int, n_queries: int, depth: int = TOP) -> HeldOutValues:
         """The values of queries that were not evaluated."""
         shape = (1 + n_metrics, n_queries)
         return cls(
             np.full(shape, np.nan),
             np.full((len(WEIGHTS), n_queries), np.nan),
-            np.full((*shape, TOP), -1),
-            np.full((*shape, TOP), np.nan),
+            np.full((*shape, depth), -1),
+            np.full((*shape, depth), np.nan),
             np.full(n_queries, np.nan),
         )
 
@@ -117,7 +117,7 @@ def held_out_values(
     """
     numbers = np.unique(folds.queries[sample]).tolist()
     step = _FoldStep(path, task, folds, sample, check)
-    total = HeldOutValues.empty(len(path.strengths), task.n_queries)
+    total = HeldOutValues.empty(len(path.strengths), task.n_queries, task.depth)
     parts = current_backend().map(step, numbers)
     for done, (fold, part) in enumerate(zip(numbers, parts, strict=True), 1):
         if part is not None:
@@ -151,12 +151,12 @@ class _FoldStep(Step):
 
     def map_block(self, fold: int, state: Any) -> HeldOutValues | None:
         """Values of the held-out queries of a fold; None if no query is left to learn from."""
-        split = self._split(fold)
+        split = held_out_split(self.task, self.folds, self.sample, fold)
         if not split.relevance.n_queries:
             return None
         task = self.task
         index = None if task.queries is None else task.index()
-        judge = Judge(split, task.similarity, task.measure, index)
+        judge = Judge(split, task.similarity, task.measure, index, task.depth)
         scored = [judge.baseline()]
         training = (split.X, split.relevance, split.queries)
         for metric in self.path.metrics(*training, self.check):
@@ -173,13 +173,15 @@ class _FoldStep(Step):
             known,
         )
 
-    def _split(self, fold: int) -> Split:
-        """Training data of a fold, and its held-out queries that are evaluated."""
-        task = self.task
-        split = self.folds.split(task.X, task.relevance, task.queries, fold)
-        evaluated = self.sample[self.folds.queries == fold]
-        points, judged = split.points[evaluated], split.judged.take_queries(evaluated)
-        return only_trainable(split._replace(points=points, judged=judged))
+
+def held_out_split(
+    task: SearchTask, folds: Folds, sample: np.ndarray, fold: int
+) -> Split:
+    """Training data of a fold, and its held-out queries that are evaluated."""
+    split = folds.split(task.X, task.relevance, task.queries, fold)
+    evaluated = sample[folds.queries == fold]
+    points, judged = split.points[evaluated], split.judged.take_queries(evaluated)
+    return only_trainable(split._replace(points=points, judged=judged))
 
 
 # ---------------------------------------------------------------------- evidence
@@ -278,6 +280,32 @@ class Evidence:
         return self.by_group if name == "new" else self.by_query
 
 
+class FoldPlan(NamedTuple):
+    """The folds that answer the questions, and a mask of the queries that are evaluated."""
+
+    sample: np.ndarray
+    by_query: QueryFolds
+    by_group: Folds | None  # None: too few groups to hold any out
+    groups: np.ndarray
+    group_folds: np.ndarray
+
+
+def plan_folds(task: SearchTask, n_folds: int, seed: int) -> FoldPlan:
+    """Folds of queries, and folds of groups with their relevant items."""
+    n = task.n_queries
+    sample = np.zeros(n, dtype=bool)
+    sample[np.random.default_rng(seed).permutation(n)[:MAX_QUERIES]] = True
+    by_query = fold_queries(n, n_folds, seed)
+    by_group = fold_groups(task.relevance, n_folds, seed)
+    groups, group_folds = by_group.groups, by_group.queries
+    # If no two queries share an item, folds of queries are folds of groups.
+    if np.unique(group_queries(task.relevance)).size == n:
+        return FoldPlan(sample, by_query, by_query, groups, by_query.queries)
+    if np.unique(groups).size < MIN_GROUPS:
+        return FoldPlan(sample, by_query, None, groups, group_folds)
+    return FoldPlan(sample, by_query, by_group, groups, group_folds)
+
+
 def cross_validate(
     path: Path,
     task: SearchTask,
@@ -287,28 +315,22 @@ def cross_validate(
     show: Show,
 ) -> Evidence:
     """Evidence from folds of queries, and from folds of groups with their relevant items."""
-    n = task.n_queries
-    sample = np.zeros(n, dtype=bool)
-    sample[np.random.default_rng(seed).permutation(n)[:MAX_QUERIES]] = True
-    by_query = fold_queries(n, n_folds, seed)
-    by_group = fold_groups(task.relevance, n_folds, seed)
-    groups, group_folds = by_group.groups, by_group.queries
+    plan = plan_folds(task, n_folds, seed)
 
     def held_out(folds: Folds, show: Show) -> HeldOutValues:
-        return held_out_values(path, task, folds, sample, check, show)
+        return held_out_values(path, task, folds, plan.sample, check, show)
 
-    # If no two queries share an item, folds of queries are folds of groups.
-    if np.unique(group_queries(task.relevance)).size == n:
-        values = new_values = held_out(by_query, show)
-        group_folds = by_query.queries
-    elif np.unique(groups).size < MIN_GROUPS:
-        values = held_out(by_query, show)
-        new_values = HeldOutValues.empty(len(path.strengths), n)
+    if plan.by_group is None:
+        values = held_out(plan.by_query, show)
+        n = task.n_queries
+        new_values = HeldOutValues.empty(len(path.strengths), n, task.depth)
+    elif plan.by_group is plan.by_query:
+        values = new_values = held_out(plan.by_query, show)
     else:
-        values = held_out(by_query, lambda done: show(done / 2))
-        new_values = held_out(by_group, lambda done: show((1 + done) / 2))
-    clusters = task.distinct_queries
-    return Evidence(values, new_values, clusters, groups, by_query.queries, group_folds)
+        values = held_out(plan.by_query, lambda done: show(done / 2))
+        new_values = held_out(plan.by_group, lambda done: show((1 + done) / 2))
+    clusters, folds = task.distinct_queries, plan.by_query.queries
+    return Evidence(values, new_values, clusters, plan.groups, folds, plan.group_folds)
 
 
 def evaluate_on(

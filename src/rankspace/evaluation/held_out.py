@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 
 from ..relevance.relevance import Relevance
+from ..relevance.rows import gather_rows, indptr_of
 from ..relevance.splits import Split
 from ..search.index import Embedding, Index
 from ..search.ranking import Ranking
 from .measures import evaluate, parse_measure
 
-TOP = 10  # first items of each query that are kept
+TOP = 10  # first items of each query that are kept, unless more are asked for
 
 
 class Score(NamedTuple):
     """Values of held-out queries, larger is better, and the first items of each with distances."""
 
     values: np.ndarray
-    tops: np.ndarray  # (n_queries, TOP), -1 for none
+    tops: np.ndarray  # (n_queries, depth), -1 for none
     distances: np.ndarray
 
 
@@ -28,12 +30,18 @@ class Judge:
     """Evaluates metrics on the held-out queries of a split."""
 
     def __init__(
-        self, split: Split, similarity: str, measure: str, index: Index | None = None
+        self,
+        split: Split,
+        similarity: str,
+        measure: str,
+        index: Index | None = None,
+        depth: int = TOP,
     ) -> None:
         corpus = split.X if split.corpus is None else split.corpus
         self.split = split
         self.corpus = corpus
         self.measure = measure
+        self.depth = depth
         self.index = index or Index(corpus, similarity=similarity)
 
     def baseline(self) -> Score:
@@ -43,7 +51,13 @@ class Judge:
     def score(self, metric: Embedding) -> Score:
         """Score of a metric."""
         if _keeps_items(metric) and metric.similarity == self.index.similarity:
-            return self._score(self.index, metric.embed_queries(self.split.points))
+            queries = metric.embed_queries(self.split.points)
+            score = self._score(self.index, queries)
+            if metric.similarity != "cosine":
+                return score
+            # The index brings queries to unit length; distances are those of the metric.
+            lengths = np.linalg.norm(queries, axis=1, keepdims=True)
+            return score._replace(distances=score.distances * lengths)
         return self._score(Index(self.corpus, metric), self.split.points)
 
     def _score(self, index: Index, queries: np.ndarray) -> Score:
@@ -54,7 +68,7 @@ class Judge:
             lists = np.split(table.indices, table.indptr[1:-1])
             ranking = index.rerank(queries, lists, query_items=query_items)
             return self._scored(ranking, ranking)
-        depth = rank_depth(judged, self.measure)
+        depth = rank_depth(judged, self.measure, self.depth)
         ranking = index.rank(queries, depth, query_items=query_items)
         _, cut = parse_measure(self.measure)
         if cut:
@@ -64,9 +78,9 @@ class Judge:
     def _scored(self, lists: Any, ranking: Ranking) -> Score:
         """Score of lists of all items, with the first items of a ranking."""
         values = oriented_values(lists, self.split.judged, self.measure)
-        tops = np.full((ranking.n_queries, TOP), -1)
+        tops = np.full((ranking.n_queries, self.depth), -1)
         distances = np.full(tops.shape, np.nan)
-        first = ranking.top(TOP)
+        first = without_ignored(ranking, self.split.judged).top(self.depth)
         owners = np.repeat(np.arange(first.n_queries), np.diff(first.indptr))
         places = np.arange(first.items.size) - first.indptr[owners]
         items = first.items
@@ -85,13 +99,32 @@ def _keeps_items(metric: Embedding) -> bool:
     return np.array_equal(item_map, np.eye(len(item_map)))
 
 
-def rank_depth(judged: Relevance, measure: str) -> int:
+def without_ignored(ranking: Ranking, judged: Relevance) -> Ranking:
+    """The lists without the items that count neither as relevant nor as irrelevant."""
+    if judged.unjudged != "ignore" or not np.isnan(judged.grades).any():
+        return ranking
+    lengths = np.diff(judged.indptr)[judged.rows]
+    _, entries = gather_rows(judged.indptr[judged.rows], lengths)
+    queries = np.repeat(np.arange(judged.n_queries), lengths)
+    keys = queries * judged.n_items + judged.items[entries]
+    owners = np.repeat(np.arange(ranking.n_queries), np.diff(ranking.indptr))
+    ignored = keys[np.isnan(judged.grades[entries])]
+    kept = ~np.isin(owners * judged.n_items + ranking.items, ignored)
+    return replace(
+        ranking,
+        indptr=indptr_of(np.bincount(owners[kept], minlength=ranking.n_queries)),
+        items=ranking.items[kept],
+        distances=ranking.distances[kept],
+    )
+
+
+def rank_depth(judged: Relevance, measure: str, depth: int = TOP) -> int:
     """How many items to rank for a measure, when those that a query ignores are left out."""
     _, cut = parse_measure(measure)
     ignored = 0
     if judged.unjudged == "ignore":
         ignored = int(judged._count(np.isnan(judged.grades)).max(initial=0))
-    return max(1, min(max(cut, TOP) + ignored, judged.n_items))
+    return max(1, min(max(cut, depth) + ignored, judged.n_items))
 
 
 def oriented_values(ranking: Any, judged: Relevance, measure: str) -> np.ndarray:
@@ -110,7 +143,7 @@ def judged_share(tops: np.ndarray, relevance: Relevance) -> float:
     shown = tops >= 0
     if relevance.background == "irrelevant" and shown.any():
         return 1.0  # class labels judge every item
-    owners = np.repeat(np.arange(len(tops)), TOP).reshape(tops.shape)[shown]
+    owners = np.repeat(np.arange(len(tops)), tops.shape[1]).reshape(tops.shape)[shown]
     table = relevance.judged_lists()
     named = scipy.sparse.csr_array(
         (np.ones(table.nnz, dtype=bool), table.indices, table.indptr), table.shape

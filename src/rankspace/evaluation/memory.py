@@ -5,20 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
-from .._engine.similarity import unit_rows
-from ..relevance.relevance import Relevance
 from ..relevance.splits import Split
 from ..search.index import Index
+from ..search.memory import memory_scores
 from ..search.ranking import Ranking
 from .held_out import oriented_values, rank_depth
 from .measures import parse_measure
 
 # Weights of the memory that are tried, in units of the similarity; 0 is the baseline.
 WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0)
-# Cosine above which a past query counts: unrelated sentences are below it.
-SIMILAR = 0.5
 
 
 def memory_values(
@@ -34,7 +30,7 @@ def memory_values(
     _, cut = parse_measure(measure)
     if split.queries is None or not cut or not judged.unlisted_is_irrelevant:
         return np.full((len(WEIGHTS), judged.n_queries), np.nan)
-    excess = _excess(split.points, split.queries, split.relevance)
+    excess = memory_scores(split.points, split.queries, split.relevance)
     nearest = index.rank(split.points, rank_depth(judged, measure))
     lists = []
     for query in range(judged.n_queries):
@@ -50,30 +46,6 @@ def memory_values(
         ranking = _reranked(candidates, excess, weight * unit, similarity)
         values.append(oriented_values(ranking, judged, measure))
     return np.array(values)
-
-
-def _excess(points: Any, queries: Any, relevance: Relevance) -> Any:
-    """Held-out queries by documents: how much the best cosine of a past query exceeds 0.5."""
-    cosines = _directions(points) @ _directions(queries).T
-    table = relevance.judged_lists()
-    relevant = table.data >= relevance.min_relevant_grade
-    owners = np.repeat(np.arange(relevance.n_queries), np.diff(table.indptr))[relevant]
-    documents = table.indices[relevant]
-    rows = []
-    for row in cosines:
-        above = (row[owners] - SIMILAR).clip(min=0)
-        best = np.zeros(relevance.n_items)
-        np.maximum.at(best, documents, above)
-        rows.append(scipy.sparse.csr_array(best[None]))
-    return scipy.sparse.vstack(rows, format="csr")
-
-
-def _directions(vectors: np.ndarray) -> np.ndarray:
-    """Vectors at unit length; zero vectors, which resemble none, stay zero."""
-    found = np.zeros_like(vectors)
-    others = np.any(vectors, axis=1)
-    found[others] = unit_rows(vectors[others], "queries")
-    return found
 
 
 def _reranked(

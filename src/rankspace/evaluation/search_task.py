@@ -22,7 +22,7 @@ from ..relevance.rows import check_range, row_numbers, whole_numbers
 from ..relevance.splits import FEWEST_QUERIES, Split, hold_out, only_trainable
 from ..search.exact import as_vectors
 from ..search.index import Index
-from .held_out import Judge, Score, orientation
+from .held_out import TOP, Judge, Score, orientation
 from .measures import measure_names
 
 # Queries that answer one question: with more, no interval that matters is narrower.
@@ -41,6 +41,8 @@ class SearchTask:
         Judgments of these queries, each with something relevant and something irrelevant.
     similarity, measure : str
         What the search compares by, and the measure to improve.
+    depth : int
+        How many of the first items of each held-out query are kept.
     """
 
     X: Any
@@ -48,6 +50,7 @@ class SearchTask:
     queries: Any
     similarity: str
     measure: str
+    depth: int = TOP
     _indexes: dict[str, Index] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -2,10 +2,12 @@
 
 from .bm25 import rank_bm25
 from .index import Index
+from .memory import rank_memory
 from .ranking import Ranking
 
 __all__ = [
     "Index",
     "Ranking",
     "rank_bm25",
+    "rank_memory",
 ]

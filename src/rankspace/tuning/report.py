@@ -21,6 +21,7 @@ from ..search.ranking import Ranking
 GAINS = (0.01, 0.02, 0.05)  # that the table of queries needed is about
 N_EXTREMES = 3  # queries that the page shows for gains, and for losses
 OUTCOMES = "safe, harmed or undecided"  # whether a question loses by the map
+SIGNALS_HEADER = ["signal", "weight", "low", "high", "gain", "low", "high", ""]
 # Style and words of the badge on the page.
 BADGES = {
     "ship": ("better", "Ship it"),
@@ -53,6 +54,19 @@ class PathRow(NamedTuple):
     known: float
     new: float
     chosen: bool
+
+
+class SignalRow(NamedTuple):
+    """What one signal of a fused ranking adds to the others; NaN where there is no such number."""
+
+    signal: str
+    weight: float
+    weight_low: float
+    weight_high: float
+    gain: float  # in the measure: what dropping the signal costs
+    gain_low: float
+    gain_high: float
+    outcome: str
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -93,6 +107,12 @@ class TuneReport(_Table):
         Their judgments.
     query_numbers : ndarray of int
         Numbers of these queries among those passed to `tune`.
+    signals : list of SignalRow
+        What the vectors and each run add, if there are runs.
+    weights : dict of str to float
+        Weights of the signals to fuse, for `Ranking.fuse`; empty without runs.
+    normalise : dict of str to str
+        The normalisation of each of them.
     skipped : list of str
         Families that the time budget left out.
     seconds : float
@@ -118,6 +138,9 @@ class TuneReport(_Table):
     rankings: tuple[Ranking, Ranking]
     relevance: Relevance
     query_numbers: np.ndarray
+    signals: list[SignalRow] = field(default_factory=list)
+    weights: dict[str, float] = field(default_factory=dict)
+    normalise: dict[str, str] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
@@ -138,6 +161,9 @@ class TuneReport(_Table):
             "p_value": _plain(self.p_value),
             "questions": [_plain_row(row) for row in self.questions],
             "path": [_plain_row(row) for row in self.path],
+            "signals": [_plain_row(row) for row in self.signals],
+            "weights": self.weights,
+            "normalise": self.normalise,
             "queries_needed": {
                 name: {str(gain): n for gain, n in gains.items()}
                 for name, gains in self.needed.items()
@@ -171,6 +197,7 @@ class TuneReport(_Table):
         """All tables that have rows."""
         tables = [
             AnswerTable("What held-out queries say", self._header(), self._rows()),
+            AnswerTable("What each signal adds", SIGNALS_HEADER, self._signal_rows()),
             AnswerTable(
                 f"Mean {measure_label(self.measure)} by strength of regularisation",
                 ["regularisation, strong to weak", "all", "known", "new", ""],
@@ -190,6 +217,9 @@ class TuneReport(_Table):
 
     def _rows(self) -> list[Row]:
         return [tuple(row) for row in self.questions]
+
+    def _signal_rows(self) -> list[Row]:
+        return [tuple(row) for row in self.signals]
 
     def _path_rows(self) -> list[Row]:
         several = len({row.family for row in self.path if row.family}) > 1

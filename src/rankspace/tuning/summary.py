@@ -12,7 +12,7 @@ from ..evaluation.cross_validation import (
     HeldOutValues,
     measurable,
 )
-from ..evaluation.held_out import Score, judged_share, orientation
+from ..evaluation.held_out import TOP, Score, judged_share, orientation
 from ..evaluation.report import Report
 from ..evaluation.search_task import SearchTask
 from ..evaluation.significance import queries_needed
@@ -24,6 +24,7 @@ from .selection import (
     outcome,
     tested_question,
 )
+from .signals import Fused, fusion_notes, fusion_steps
 from .trials import Result, Trials
 
 QUESTIONS = ("all", "known", "new")
@@ -36,6 +37,7 @@ def make_report(
     numbers: np.ndarray,
     seconds: float,
     refit_on_dev: bool = False,
+    fused: Fused | None = None,
 ) -> TuneReport:
     """The report of all trials, about the best result; ``numbers`` are those of the queries."""
     if best is None:
@@ -49,7 +51,7 @@ def make_report(
     unchanged = np.zeros(data.n_queries, dtype=np.int64)
     tuned = best.strengths["all"]
     shares = [
-        _judged_share(_at(values.tops, strengths), data)
+        _judged_share(_at(values.tops, strengths)[:, :TOP], data)
         for strengths in (unchanged, tuned)
     ]
     return TuneReport(
@@ -64,8 +66,8 @@ def make_report(
         p_value=best.verdict.p_value,
         needed=_needed(best, rows, sign),
         judged_share=(shares[0], shares[1]),
-        notes=_notes(trials, rows, shares, refit_on_dev),
-        next_steps=_next_steps(trials, best, rows),
+        notes=[*_notes(trials, rows, shares, refit_on_dev), *fusion_notes(fused)],
+        next_steps=[*_next_steps(trials, best, rows), *fusion_steps(fused)],
         before=_report(sign * _at(values.values, unchanged), data),
         after=_report(sign * _at(values.values, tuned), data),
         known=values.known,
@@ -75,6 +77,9 @@ def make_report(
         ),
         relevance=data.relevance,
         query_numbers=numbers[judged],
+        signals=[] if fused is None else fused.rows,
+        weights={} if fused is None else fused.weights,
+        normalise={} if fused is None else fused.normalise,
         skipped=trials.skipped,
         seconds=seconds,
     )
@@ -159,8 +164,8 @@ def _report(values: np.ndarray, data: SearchTask) -> Report:
 
 def _ranking(values: HeldOutValues, strengths: np.ndarray, data: SearchTask) -> Ranking:
     """The first items of each query with a strength of its own."""
-    tops = _at(values.tops, strengths)
-    return _as_ranking(tops, _at(values.distances, strengths), data)
+    tops = _at(values.tops, strengths)[:, :TOP]
+    return _as_ranking(tops, _at(values.distances, strengths)[:, :TOP], data)
 
 
 def _baseline_ranking(score: Score, data: SearchTask) -> Ranking:
@@ -428,7 +433,9 @@ def _next_steps(
     if best.verdict.decision == "keep":
         return _steps_to_gain(trials, best)
     steps = []
-    if best.family.method == "query":
+    if not best.strength:
+        steps.append("Search unchanged vectors, as you do now.")
+    elif best.family.method == "query":
         steps += [
             "Map each query before the search. Documents and their index stay unchanged.",
             "rankspace transform METRIC QUERIES.npy --side queries --output MAPPED.npy",

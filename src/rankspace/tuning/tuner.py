@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -14,13 +15,16 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, check_scalar
 
 from .._engine.checks import check_choice
+from ..datasets import read_trec_run
 from ..evaluation.cross_validation import default_n_folds
+from ..evaluation.runs import MEMORY, check_fusion, check_runs
 from ..evaluation.search_task import SearchTask, check_dev, check_task
 from ..learners.families import families
 from ..metrics.card import data_facts
 from ..metrics.embedding import EmbeddingMetric, unchanged_metric
 from .report import TuneReport
 from .selection import TARGETS
+from .signals import fuse_runs
 from .summary import make_report
 from .trials import Deadline, Trials, best_result
 
@@ -34,6 +38,7 @@ CARD = (
     "questions",
     "p_value",
 )
+OF_RUNS = ("signals", "weights", "normalise")
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +71,16 @@ class Tuned:
         return self.report.decision
 
     @property
+    def weights(self) -> dict[str, float]:
+        """Weights of the vectors and of runs, for `Ranking.fuse`."""
+        return self.report.weights
+
+    @property
+    def normalise(self) -> dict[str, str]:
+        """The normalisation of each of these rankings, for `Ranking.fuse`."""
+        return self.report.normalise
+
+    @property
     def improved(self) -> bool:
         """Whether the metric is a learned one."""
         return self.decision != "keep"
@@ -87,6 +102,8 @@ def tune(
     tolerance: float = 0.01,
     dev: Any = None,
     refit_on_dev: bool = False,
+    runs: Mapping[str, Any] | None = None,
+    normalise: str = "minmax",
     methods: Sequence[str] | None = None,
     n_folds: int | None = None,
     budget: float | None = None,
@@ -127,6 +144,13 @@ def tune(
         Queries to judge on, which nothing is learned from.
     refit_on_dev : bool, default=False
         Whether the returned metric is learned from the ``dev`` queries too.
+    runs : mapping of str to Ranking, path, mapping or array, optional
+        Rankings by other signals, to fuse with the vectors: each a `Ranking`, a TREC run file,
+        ``{query: {item: score}}``, a matrix of scores, or "memory", the past queries themselves
+        (`rank_memory`). They are tried in this order. A run is used if it significantly improves
+        what was there before; see ``weights`` of the result.
+    normalise : {"minmax", "none", "zscore"}, default="minmax"
+        What is done with the scores of each list; see `Ranking.fuse`.
     methods : sequence of str, optional
         Families to learn: "query", "shared" or "separate" listwise maps, "diagonal", "mlr" or
         "frml". By default "query" with separate queries, a map that leaves the corpus and its
@@ -163,6 +187,10 @@ def tune(
         X, relevance, queries, similarity, measure, item_ids, query_ids
     )
     on_dev = check_dev(dev, task, is_judged)
+    signals = None
+    if runs is not None:
+        task = check_fusion(task, normalise)
+        signals = check_runs(_read_runs(runs), task, is_judged, item_ids, query_ids)
     seed = int(check_random_state(random_state).randint(2**31 - 1))
     todo = families(methods, task.similarity, task.measure, queries is not None, seed)
     n_folds = _check_folds(n_folds, int((~on_dev).sum()))
@@ -187,9 +215,15 @@ def tune(
             metric = best.family.metric(
                 data.X, data.relevance, data.queries, best.strength
             )
+        fused = None
+        if best is not None and signals:
+            progress("weighing runs", 1.0)
+            fused = fuse_runs(trials, best, signals, normalise)
+            results = [fused.result if result is best else result for result in results]
+            best = fused.result
     seconds = time.perf_counter() - start
     numbers = np.flatnonzero(is_judged)
-    report = make_report(trials, results, best, numbers, seconds, refit_on_dev)
+    report = make_report(trials, results, best, numbers, seconds, refit_on_dev, fused)
     metric.card = {"method": method, **_card(report, task)}
     return Tuned(metric, report)
 
@@ -201,7 +235,19 @@ def _card(report: TuneReport, task: SearchTask) -> dict[str, Any]:
     """
     measured = report.to_dict()
     facts = data_facts(task.X, task.relevance, task.queries)
-    return {**{name: measured[name] for name in CARD}, **facts}
+    of_runs = OF_RUNS if report.signals else ()
+    return {**{name: measured[name] for name in (*CARD, *of_runs)}, **facts}
+
+
+def _read_runs(runs: Any) -> Any:
+    """Runs with TREC files read."""
+    if not isinstance(runs, Mapping):
+        return runs
+    found = {}
+    for name, run in runs.items():
+        is_file = isinstance(run, os.PathLike | str) and run != MEMORY
+        found[name] = read_trec_run(run) if is_file else run
+    return found
 
 
 def _validation_share(n_folds: int, separate_queries: bool) -> float:
