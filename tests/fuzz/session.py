@@ -30,7 +30,7 @@ from fuzz.targets import TARGETS, Target
 from rankspace._engine.tables import as_text
 
 HANG_SECONDS = 10
-START_SECONDS = 60  # imports and compilation, which do not count
+START_SECONDS = 300  # imports and compilation on a busy machine, which do not count
 WARM_UP = 50  # inputs before memory is measured
 MEMORY_MB = 200  # a process may grow by so much; the inputs themselves are tiny
 APART = 10**8  # between the first inputs of two processes with the same target

@@ -46,6 +46,21 @@ def test_parameters_must_be_finite(learner, name):
             learner(**{name: value}).fit(X, Y)
 
 
+@pytest.mark.parametrize(("learner", "name"), PARAMETERS)
+def test_whole_numbers_have_64_bits(learner, name):
+    for value in (2**63, -(10**30)):
+        with pytest.raises(ValueError, match=rf"{name} must be below 2\*\*63: got "):
+            learner(**{name: value}).fit(X, Y)
+
+
+def test_the_largest_gamma_keeps_the_bounds():
+    kept = [
+        rankspace.ITML(gamma=gamma, n_pairs=50, random_state=0).fit(X, Y).metric_
+        for gamma in (1e100, 1e308)
+    ]
+    np.testing.assert_allclose(kept[1].matrix, kept[0].matrix)
+
+
 def test_there_are_parameters_of_every_estimator():
     assert len(estimators()) > 15
     assert len(PARAMETERS) > 100

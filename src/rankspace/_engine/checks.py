@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 SIMILARITIES = ("cosine", "dot", "euclidean")  # what vectors can be compared by
+LARGEST = 2**63  # of whole numbers
 
 
 def check_choice(value: Any, name: str, choices: Iterable[str]) -> None:
@@ -27,9 +28,12 @@ def check_count(value: Any, name: str) -> None:
 def check_finite(parameters: Mapping[str, Any]) -> None:
     """Raise ValueError if a parameter is, or a list or array of numbers has, NaN or infinity.
 
-    Comparisons with NaN are false, so that checks of a range let it pass.
+    Comparisons with NaN are false, so that checks of a range let it pass. Whole numbers of more
+    than 64 bits are refused too, as no array can hold them.
     """
     for name, value in parameters.items():
+        if isinstance(value, int) and abs(value) >= LARGEST:
+            raise ValueError(f"{name} must be below 2**63: got {value}.")
         bad = [number for number in _floats(value) if not np.isfinite(number)]
         if bad:
             raise ValueError(f"{name} must be finite: got {bad[0]}.")

@@ -52,7 +52,7 @@ def project_in_turn(inner, signs, gamma, duals, bounds):
         step = signs[i] * share * (1.0 / distance - 1.0 / bounds[i])
         alpha = min(duals[i], step)
         beta = signs[i] * alpha / (1.0 - signs[i] * alpha * distance)
-        bounds[i] = gamma * bounds[i] / (gamma + signs[i] * alpha * bounds[i])
+        bounds[i] /= 1.0 + signs[i] * alpha * bounds[i] / gamma
         duals[i] -= alpha
         change += abs(alpha)
         column[:] = inner[i]
