@@ -7,7 +7,7 @@ export RANKSPACE_DATA ?= $(wildcard $(abspath ../shared/data))
 BENCHMARKS ?= evaluate gmml imports letor oracles search
 SOURCES := pyproject.toml $(shell find src -name '*.py' -o -name py.typed)
 
-.PHONY: demo test check-long lint docs reproduce benchmarks matrix clean
+.PHONY: demo test check-long lint docs check-docs reproduce benchmarks matrix clean
 
 demo: $(VENV)/.installed
 	$(BIN)/rankspace demo
@@ -30,6 +30,10 @@ lint: $(VENV)/.installed-dev
 docs: $(VENV)/.installed-docs
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
+# Open every page of the site in Chromium, on a screen and on a phone.
+check-docs: docs
+	$(BIN)/python docs/check_site.py docs/_build/html
+
 # A table or figure of the papers: make reproduce NAME=mlr-table-2. Without NAME, list the recipes.
 reproduce: $(VENV)/.installed-plot
 	packages=$$($(BIN)/python -m experiments --requirements $(NAME)) && { [ -z "$$packages" ] || \
@@ -48,7 +52,7 @@ matrix:
 	tests/matrix.sh
 
 clean:
-	rm -rf $(VENV) .venv-* dist docs/_build docs/auto_examples docs/generated rankspace-demo.html
+	rm -rf $(VENV) .venv-* dist docs/_build docs/auto_examples docs/generated docs/repository rankspace-demo.html
 
 # Debian's Python may lack ensurepip; its pip can still install into an environment without one.
 $(VENV)/bin/python:

@@ -85,12 +85,33 @@ GUIDE = sorted((ROOT / "docs").glob("*.md"))
 PAGES = [ROOT / "README.md", *GUIDE]
 
 
+NUMBER = re.compile(r"-?\d+\.\d+")
+
+
+def assert_prints(printed, shown):
+    """The page shows what was printed, up to its first line of dots and to the last digits."""
+    shown, *cut = re.split(r"^\.\.\.$", shown, flags=re.M)
+    words = NUMBER.sub("#", shown).split()
+    found = NUMBER.sub("#", printed).split()
+    assert (found[: len(words)] if cut else found) == words
+    # Other machines multiply in another order, which moves the last digits.
+    values = [np.array(NUMBER.findall(text), dtype=float) for text in (printed, shown)]
+    np.testing.assert_allclose(values[0][: values[1].size], values[1], atol=0.01)
+
+
 @pytest.mark.parametrize("page", GUIDE, ids=lambda page: page.name)
-def test_code_of_the_pages_runs(page, tmp_path, monkeypatch):
+def test_code_of_the_pages_runs_and_prints_what_they_show(
+    page, tmp_path, monkeypatch, capsys
+):
+    """A block of text right after a block of code is what the code prints."""
     monkeypatch.chdir(tmp_path)
     space = {}
-    for block in code_blocks(page):
-        exec(compile(block, page.name, "exec"), space)
+    blocks = r"```python\n(.*?)```(?:\n+```text\n(.*?)```)?"
+    for code, shown in re.findall(blocks, page.read_text(), re.S):
+        capsys.readouterr()
+        exec(compile(code, page.name, "exec"), space)
+        if shown:
+            assert_prints(capsys.readouterr().out, shown)
 
 
 def sessions(path):
@@ -109,19 +130,24 @@ def test_sessions_of_the_pages_print_what_they_show(name, tmp_path, monkeypatch)
     assert not doctest.DocTestRunner().run(test).failed
 
 
-def test_the_readme_shows_what_its_code_prints(tmp_path, monkeypatch, capsys):
+def test_the_readme_shows_what_its_commands_print(tmp_path, monkeypatch, capsys):
+    """The Python code learns the same metric as the first command, which is not run again."""
     page = ROOT / "README.md"
     if not page.exists():
         pytest.skip("the documentation is not beside the tests")
     monkeypatch.chdir(tmp_path)
     (code,) = code_blocks(page)
     exec(compile(code, page.name, "exec"), {})
+    blocks = re.findall(r"```console\n(.*?)```", page.read_text(), re.S)
+    first, *others = commands_of(blocks[1])
+    assert first[0] == "tune"
+    printed = {}
+    for words in others:
+        capsys.readouterr()
+        assert main(words) == 0
+        printed[words[0]] = capsys.readouterr().out
     shown = re.search(r"```text\n(.*?)```", page.read_text(), re.S)[1]
-    printed, number = capsys.readouterr().out, re.compile(r"-?\d+\.\d+")
-    # Other machines multiply in another order, which moves the last digits.
-    assert number.sub("", printed).split() == number.sub("", shown).split()
-    values = [np.array(number.findall(text), dtype=float) for text in (printed, shown)]
-    np.testing.assert_allclose(*values, atol=0.01)
+    assert_prints(printed["compare"], shown)
 
 
 SAME = re.compile(r"the same (?:in python|on the command line)", re.IGNORECASE)
@@ -138,9 +164,10 @@ def pairs_of(page):
 
 
 def commands_of(block):
-    """The words of each command of a console block."""
+    """The words of each command of a console block, without comments."""
     lines = block.replace("\\\n", " ").splitlines()
-    return [shlex.split(line)[2:] for line in lines if line.startswith("$ rankspace ")]
+    commands = [line for line in lines if line.startswith("$ rankspace ")]
+    return [shlex.split(line, comments=True)[2:] for line in commands]
 
 
 def test_examples_that_claim_to_do_the_same_print_the_same(
@@ -166,8 +193,42 @@ def test_examples_that_claim_to_do_the_same_print_the_same(
         assert table == printed
 
 
-def test_the_readme_has_the_commands_of_the_guide():
-    readme, guide = ROOT / "README.md", ROOT / "docs" / "commands.md"
-    if not guide.exists():
+# Sphinx writes pages of these names itself, and ours would be lost.
+SPHINX_PAGES = {"search", "genindex", "modindex", "py-modindex", "opensearch"}
+
+
+def test_no_page_has_the_name_of_one_of_sphinx():
+    assert not SPHINX_PAGES & {page.stem for page in (ROOT / "docs").rglob("*.*")}
+
+
+def toctree_entries(page):
+    """Names of the pages that a page lists in its tables of contents."""
+    blocks = re.findall(r"```{toctree}\n(.*?)```", page.read_text(), re.S)
+    lines = [line for block in blocks for line in block.splitlines()]
+    names = [line for line in lines if line and not line.startswith(":")]
+    return [re.sub(r".*<(.*)>", r"\1", name) for name in names]
+
+
+def test_every_guide_is_in_the_navigation_once():
+    listed = [name for page in GUIDE for name in toctree_entries(page)]
+    own = [name for name in listed if (ROOT / "docs" / f"{name}.md") in GUIDE]
+    assert sorted(own) == sorted({page.stem for page in GUIDE} - {"index"})
+
+
+def test_links_of_the_pages_lead_to_files():
+    for page in [*PAGES, ROOT / "CONTRIBUTING.md"]:
+        if page.exists():
+            prose = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(), flags=re.S)
+            for link in re.findall(r"\]\(([^)\s#]+)(?:#[^)]*)?\)", prose):
+                known = link.startswith(("http", "auto_examples/", "generated/"))
+                assert known or (page.parent / link).exists(), f"{page.name}: {link}"
+
+
+def test_anchors_of_the_readme_are_headings():
+    page = ROOT / "README.md"
+    if not page.exists():
         pytest.skip("the documentation is not beside the tests")
-    assert pairs_of(guide)[0]["console"] in readme.read_text()
+    for link, anchor in re.findall(r"\]\(([^)\s#]+)#([^)]+)\)", page.read_text()):
+        headings = re.findall(r"^#+ (.*)$", (ROOT / link).read_text(), re.M)
+        slugs = [re.sub(r"[^\w\- ]", "", line.lower()) for line in headings]
+        assert anchor in [slug.replace(" ", "-") for slug in slugs]
