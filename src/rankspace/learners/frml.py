@@ -17,6 +17,7 @@ from ..metrics.embedding import LinearMetric
 from ..relevance.relevance import Relevance
 from ..relevance.splits import Split, hold_out, split_queries
 from .base import logger
+from .callbacks import CallbackFit
 from .fit_data import ValidatedFit, validation_fields, validation_split
 from .linear import LinearRanker
 from .solvers.checkpoint import Checkpoint
@@ -45,7 +46,7 @@ COUNTS = (
 )
 
 
-class FRML(ValidatedFit, LinearRanker):
+class FRML(CallbackFit, ValidatedFit, LinearRanker):
     """Fixed-rank metric learning to rank by Riemannian stochastic gradient descent (SGD).
 
     Draws triplets of a query, a relevant item and an irrelevant one that is too near (WARP),
@@ -103,7 +104,8 @@ class FRML(ValidatedFit, LinearRanker):
         Whether to start from the metric of the last `fit`.
     callback : callable, optional
         Called with each new row of ``history_``. If it returns True, training stops; a later `fit`
-        with the same checkpoint resumes it.
+        with the same checkpoint resumes it. With scikit-learn 1.9, ``set_callbacks`` takes its
+        callbacks too.
     checkpoint : path, optional
         File to which the state is saved at each check. If it exists, `fit` on the same data with
         the same parameters resumes from it, and gives the same metric as an uninterrupted run,
@@ -218,7 +220,7 @@ class FRML(ValidatedFit, LinearRanker):
         descent = self._descent(points, split.relevance, seed)
         schedule = Schedule(self.n_triplets, self.check_every, self.patience)
         validator = _validator(split, scaling, points, self.measure)
-        at_check = partial(self._at_check, checkpoint)
+        at_check = partial(self._at_check, checkpoint, scaling.scale, X.dtype)
         with checkpoint.named_in_errors():
             descend(state, descent, schedule, validator, at_check)
         return self._store(state, scaling, X.dtype)
@@ -329,8 +331,13 @@ class FRML(ValidatedFit, LinearRanker):
     def _options(self) -> Options:
         return Options(self.reg, self.regularizer, self.batch_size, self.max_memory)
 
-    def _at_check(self, checkpoint: Checkpoint, state: TrainingState) -> bool:
-        """Log and save a checkpoint; returns whether the callback requests a stop."""
+    def _most_rounds(self) -> int:
+        return int(-(-self.n_triplets // self.check_every))
+
+    def _at_check(
+        self, checkpoint: Checkpoint, scale: float, dtype: Any, state: TrainingState
+    ) -> bool:
+        """Log and save a checkpoint; returns whether a callback requests a stop."""
         row = state.history[-1]
         logger.info(
             "%s %.4f after %d triplets, %.1f draws each",
@@ -340,6 +347,7 @@ class FRML(ValidatedFit, LinearRanker):
             row["draws"],
         )
         stop = self.callback is not None and bool(self.callback(dict(row)))
+        stop |= self._rounds.report(partial(self._attributes, state, scale, dtype))
         checkpoint.save(state.as_dict(), now=stop or state.done)
         return stop
 
@@ -355,13 +363,29 @@ class FRML(ValidatedFit, LinearRanker):
         if np.isfinite(state.best_score):
             self.best_score_ = state.best_score
         self.n_iter_ = state.progress.n_triplets
-        components = (state.best.T / scaling.scale).astype(dtype)
+        return self._metric_of(state, scaling.scale, dtype)
+
+    def _metric_of(
+        self, state: TrainingState, scale: float, dtype: Any
+    ) -> LinearMetric:
+        components = (state.best.T / scale).astype(dtype)
         parameters = {
             "method": "FRML",
             "rank_weights": self.rank_weights,
             "measure": self.measure,
         }
         return LinearMetric(components, parameters=parameters)
+
+    def _attributes(
+        self, state: TrainingState, scale: float, dtype: Any
+    ) -> dict[str, Any]:
+        """What a fit that ended at this check would have learned."""
+        metric = self._metric_of(state, scale, dtype)
+        return {
+            "metric_": metric,
+            "components_": metric.components,
+            "_n_features_out": len(metric.components),
+        }
 
     # ------------------------------------------------------------------ checks
 

@@ -19,6 +19,7 @@ from ..evaluation.measures import parse_measure
 from ..metrics.embedding import LinearMetric
 from ..relevance.relevance import Relevance
 from .base import logger
+from .callbacks import CallbackFit
 from .fit_data import WeightedFit
 from .linear import LinearRanker
 from .solvers.checkpoint import Checkpoint
@@ -26,6 +27,7 @@ from .solvers.cutting_plane.admm import Frobenius, PlaneProblem, Trace
 from .solvers.cutting_plane.cones import DiagonalCone, PSDCone
 from .solvers.cutting_plane.ranking_loss import ORACLE_MEASURES, Plane, RankingLoss
 from .solvers.cutting_plane.solver import (
+    Callback,
     SolverResult,
     cutting_plane,
     sampled_cutting_plane,
@@ -39,7 +41,7 @@ CONES: dict[str, Any] = {"psd": PSDCone, "diagonal": DiagonalCone}
 RESUMABLE = ("max_iter", "n_components")
 
 
-class MLR(WeightedFit, LinearRanker):
+class MLR(CallbackFit, WeightedFit, LinearRanker):
     """Metric learning to rank by a structural SVM over rankings.
 
     Learns the positive semi-definite matrix W that minimises ``tr(W) + C xi``. The slack xi is the
@@ -101,7 +103,8 @@ class MLR(WeightedFit, LinearRanker):
 
     Notes
     -----
-    Each round is logged to the logger ``rankspace`` at level INFO.
+    Each round is logged to the logger ``rankspace`` at level INFO, and reported to the callbacks of
+    scikit-learn 1.9 (``set_callbacks``), which may stop the fit; then there is no warning of a gap.
 
     A round costs two products of n_queries x n_items x n_features and a sort of the items for each
     query; each inner iteration costs an eigenvalue decomposition of size n_features. Memory is
@@ -172,7 +175,11 @@ class MLR(WeightedFit, LinearRanker):
         limit = single_threaded_blas() if X.shape[1] <= 512 else nullcontext()
         with limit, checkpoint.named_in_errors():
             problem = self._metric_problem(loss, scaling.scale)
-            result = self._solve(problem, checkpoint)
+            result = self._solve(
+                problem,
+                checkpoint,
+                self._callback(problem.cone, scaling.scale, X.dtype),
+            )
         self._warn(result)
         self.scale_ = scaling.scale
         return self._store(result, problem.cone, X.dtype)
@@ -203,17 +210,52 @@ class MLR(WeightedFit, LinearRanker):
     def _plane_problem(self, problem: MetricProblem) -> PlaneProblem:
         return PlaneProblem(problem.cone, problem.regularizer, self.C)
 
-    def _solve(self, problem: MetricProblem, checkpoint: Checkpoint) -> SolverResult:
+    def _most_rounds(self) -> int:
+        return int(self.max_iter)
+
+    def _callback(self, cone: Any, scale: float, dtype: Any) -> Callback:
+        """Log each round, and report it to the callbacks of scikit-learn."""
+
+        def at_round(row: dict[str, float], W: np.ndarray) -> bool:
+            logger.info(
+                "gap %(gap).4f after %(seconds).1f s, %(n_constraints)d constraints",
+                row,
+            )
+            return self._rounds.report(lambda: self._attributes(W, cone, scale, dtype))
+
+        return at_round
+
+    def _attributes(
+        self, W: np.ndarray, cone: Any, scale: float, dtype: Any
+    ) -> dict[str, Any]:
+        """What a fit that ended at W would have learned."""
+        components = cone.components(W)[: self.n_components] / scale
+        metric = LinearMetric(components.astype(dtype), parameters=self._card())
+        return {
+            "metric_": metric,
+            "components_": metric.components,
+            "_n_features_out": len(metric.components),
+        }
+
+    def _card(self) -> dict[str, Any]:
+        return {
+            "method": type(self).__name__,
+            "measure": self.measure,
+            "C": float(self.C),
+        }
+
+    def _solve(
+        self, problem: MetricProblem, checkpoint: Checkpoint, callback: Callback
+    ) -> SolverResult:
         planes = self._plane_problem(problem)
         options: dict[str, Any] = {
             "tol": self.tol,
             "max_iter": self.max_iter,
             "checkpoint": checkpoint,
+            "callback": callback,
         }
         if self.batch_size is None or self.batch_size >= problem.loss.queries.size:
-            return cutting_plane(
-                problem.plane, planes, problem.start, callback=_log_round, **options
-            )
+            return cutting_plane(problem.plane, planes, problem.start, **options)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         batches = _Batches(problem, self.batch_size)
         return sampled_cutting_plane(
@@ -223,7 +265,8 @@ class MLR(WeightedFit, LinearRanker):
     # ------------------------------------------------------------------ the solution
 
     def _warn(self, result: SolverResult) -> None:
-        if not result.converged and np.isfinite(result.history[-1]["upper"]):
+        has_gap = np.isfinite(result.history[-1]["upper"])
+        if not result.converged and has_gap and not self._rounds.stopped:
             warnings.warn(
                 f"{type(self).__name__} stopped after {result.n_iter} rounds with a gap of "
                 f"{result.gap:.3g}, above tol={self.tol}. Raise max_iter or tol.",
@@ -247,12 +290,7 @@ class MLR(WeightedFit, LinearRanker):
         self.n_iter_ = result.n_iter
         self.history_ = result.history
         components = cone.components(result.W)[: self.n_components] / self.scale_
-        parameters = {
-            "method": type(self).__name__,
-            "measure": self.measure,
-            "C": float(self.C),
-        }
-        return LinearMetric(components.astype(dtype), parameters=parameters)
+        return LinearMetric(components.astype(dtype), parameters=self._card())
 
 
 class MetricProblem:
@@ -303,12 +341,6 @@ class _Batches:
         """The plane at W of a random batch."""
         sample = random.choice(self.queries, self.size, replace=False)
         return self.problem.plane(W, np.sort(sample))
-
-
-def _log_round(row: dict[str, float]) -> None:
-    logger.info(
-        "gap %(gap).4f after %(seconds).1f s, %(n_constraints)d constraints", row
-    )
 
 
 def _mahalanobis_matrix(prior: Any, d: int) -> np.ndarray:

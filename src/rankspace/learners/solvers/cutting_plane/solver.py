@@ -13,6 +13,9 @@ from ..checkpoint import Checkpoint
 from .admm import PlaneProblem
 from .ranking_loss import Plane
 
+# Called with each row of the history and the best point so far; returns whether to stop.
+Callback = Callable[[dict[str, float], np.ndarray], bool]
+
 
 class SolverResult(NamedTuple):
     """Solution of a cutting-plane solver, with its objective, gap and history."""
@@ -32,7 +35,7 @@ def cutting_plane(
     *,
     tol: float,
     max_iter: int,
-    callback: Callable[[dict[str, float]], Any] | None = None,
+    callback: Callback | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> SolverResult:
     """Minimise ``reg(W) + C xi(W)`` by cutting planes, xi the slack of the most violated rankings.
@@ -54,7 +57,8 @@ def cutting_plane(
     max_iter : int
         Maximum number of rounds.
     callback : callable, optional
-        Called with each row of the history.
+        Called with each row of the history and the best point so far; if it returns True, the
+        search stops.
     checkpoint : Checkpoint, optional
         File to save rounds to, and to resume from.
 
@@ -74,14 +78,15 @@ def cutting_plane(
             state.upper = value
         gap = (state.upper - state.lower) / problem.C
         row = rounds.record(state.upper, state.lower, gap, violation)
-        if callback is not None:
-            callback(row)
+        stop = callback is not None and callback(row, state.best)
         state.done = bool(gap <= tol)
         if not state.done:
             inner = rounds.add(plane, problem.closeness * problem.C * gap)
             state.W = state.best + problem.step * (inner.W - state.best)
             state.lower = max(state.lower, inner.lower)
-        rounds.save()
+        rounds.save(now=stop)
+        if stop:
+            break
     gap = (state.upper - state.lower) / problem.C
     n_iter = len(state.history)
     return SolverResult(state.best, state.upper, gap, n_iter, gap <= tol, state.history)
@@ -95,6 +100,7 @@ def sampled_cutting_plane(
     tol: float,
     max_iter: int,
     seed: int,
+    callback: Callback | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> SolverResult:
     """Stochastic cutting planes from random samples of queries, without a certificate.
@@ -110,11 +116,14 @@ def sampled_cutting_plane(
         random = np.random.default_rng([state.seed, len(state.history)])
         plane = find_plane(state.W, random)
         violation = rounds.violation(plane)
-        rounds.record(np.nan, np.nan, violation - state.slack, violation)
+        row = rounds.record(np.nan, np.nan, violation - state.slack, violation)
+        stop = callback is not None and callback(row, state.best)
         state.done = bool(problem.n_planes and violation <= state.slack + tol)
         if not state.done:
             state.W = rounds.add(plane, 0.1 * tol * problem.C).W
-        rounds.save()
+        rounds.save(now=stop)
+        if stop:
+            break
     last = state.history[-1]
     objective = problem.regularizer.value(state.best) + problem.C * last["violation"]
     n_iter = len(state.history)
@@ -205,8 +214,8 @@ class _Rounds:
         self.state.n_inner = inner.n_iter
         return inner
 
-    def save(self) -> None:
+    def save(self, *, now: bool) -> None:
         """Save the state to the checkpoint, if there is one; the last round in any case."""
         if self.checkpoint is not None:
             state = {**vars(self.state), **self.problem.get_state()}
-            self.checkpoint.save(state, now=not self.go_on)
+            self.checkpoint.save(state, now=now or not self.go_on)
