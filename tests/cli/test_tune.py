@@ -339,3 +339,68 @@ def test_the_command_in_a_card_names_methods_and_flags():
     assert "--methods query separate" in command
     assert "--split train" in command
     assert "--dev dev --refit-on-dev" in command
+
+
+# ---------------------------------------------------------------------- other signals
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A BEIR folder where a word of each query names its documents, and vectors mean nothing."""
+    rng = np.random.default_rng(0)
+    words = [f"w{number}" for number in range(120)]
+    path = tmp_path / "texts"
+    path.mkdir()
+    documents = [{"_id": f"d{i}", "text": words[i]} for i in range(120)]
+    queries = [{"_id": f"q{i}", "text": f"about {words[i]}"} for i in range(60)]
+    for name, rows in (("corpus", documents), ("queries", queries)):
+        lines = "".join(f"{json.dumps(row)}\n" for row in rows)
+        (path / f"{name}.jsonl").write_text(lines)
+        np.save(path / f"{name}.npy", unit_length(rng.normal(size=(len(rows), 4))))
+    qrels = [f"q{i}\td{i}\t1\n" for i in range(60)]
+    (path / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(qrels))
+    return path
+
+
+def test_texts_are_ranked_by_bm25(folder, capsys):
+    pytest.importorskip("bm25s")
+    command = f"tune {folder} --with bm25 memory --json --output m"
+    assert main([*command.split(), "--folds", "2"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert list(content["weights"]) == ["vectors", "bm25"]
+    assert content["questions"][0]["tuned"] > 0.9
+    assert [row["signal"] for row in content["signals"]] == [
+        "vectors",
+        "bm25",
+        "memory",
+    ]
+    assert load_metric("m").card["weights"] == content["weights"]
+    assert main([*command.replace("--json ", "").split(), "--folds", "2"]) == 0
+    assert capsys.readouterr().out.endswith(
+        "wrote the similarity of unchanged vectors to m\n"
+    )
+
+
+def test_runs_are_read_from_files(folder, capsys):
+    rows = "".join(f"q{i} Q0 d{i} 1 2.5 me\n" for i in range(60))
+    Path("lucene.run").write_text(rows)
+    command = f"tune {folder} --with lucene.run --normalise none --folds 2 --output m"
+    assert main([*command.split(), "--json"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert content["normalise"] == {"vectors": "none", "lucene": "none"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--with bm25", "--with bm25 needs a BEIR folder with texts"),
+        ("--with memory memory", "--with must name each signal once: got memory twice"),
+        ("--normalise none", "--normalise can only be used with --with"),
+        ("--with missing.run", "missing.run"),
+    ],
+)
+def test_wrong_signals_are_named(options, message, capsys):
+    assert run(f"{QUICK} {options}") == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert len(error.strip().splitlines()) == 1

@@ -16,6 +16,7 @@ from .options import (
     warnings_as_notes,
 )
 from .progress import Progress, on_cluster
+from .signals import add_signals, runs_of
 
 # Those of tuning.families and tuning.selection, which take long to import.
 METHODS = ("query", "shared", "separate", "diagonal", "mlr", "frml")
@@ -57,6 +58,7 @@ def add_tune(verbs: Any) -> None:
         action="store_true",
         help="learn the metric that is written from the --dev queries too",
     )
+    add_signals(parser)
     parser.add_argument(
         "--methods",
         nargs="+",
@@ -95,13 +97,13 @@ def tune(options: argparse.Namespace) -> str:
         files = {"output": options.output, "report": options.report}
         return as_json({**tuned.report.to_dict(), **files, "warnings": notes})
     lines = [f"note: {note}" for note in notes]
-    return "\n".join([*lines, str(tuned), "", _written(tuned.improved, options)])
+    return "\n".join([*lines, str(tuned), "", _written(tuned, options)])
 
 
-def _written(improved: bool, options: argparse.Namespace) -> str:
+def _written(tuned: Any, options: argparse.Namespace) -> str:
     """The files that were written, and what is in them."""
     what = "the learned metric"
-    if not improved:
+    if not tuned.is_mapped:
         what = "the similarity of unchanged vectors"
     sentence = f"wrote {what} to {options.output}"
     if options.report:
@@ -132,6 +134,7 @@ def _tune(
         budget=options.budget,
         random_state=options.seed,
         progress=show,
+        **runs_of(options, dataset, progress),
     )
 
 

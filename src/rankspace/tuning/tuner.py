@@ -38,6 +38,7 @@ CARD = (
     "questions",
     "p_value",
 )
+UNCHANGED = "unchanged vectors"
 OF_RUNS = ("signals", "weights", "normalise")
 
 
@@ -82,8 +83,13 @@ class Tuned:
 
     @property
     def improved(self) -> bool:
-        """Whether the metric is a learned one."""
+        """Whether to change the search: to use the learned metric, or to fuse runs, or both."""
         return self.decision != "keep"
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether the metric is a learned one."""
+        return bool(self.metric.card["method"] != UNCHANGED)
 
     def __str__(self) -> str:
         return str(self.report)
@@ -202,7 +208,7 @@ def tune(
     metric: EmbeddingMetric = unchanged_metric(
         task.X.shape[1], task.similarity, task.X.dtype
     )
-    method = "unchanged vectors"
+    method = UNCHANGED
     with warnings.catch_warnings():
         # A learner that does not converge shows in the scores.
         warnings.simplefilter("ignore", ConvergenceWarning)
