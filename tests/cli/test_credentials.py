@@ -1,7 +1,9 @@
 """No password of an address is shown, logged, raised or stored."""
 
 import logging
+import threading
 import traceback
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
@@ -100,13 +102,64 @@ def test_no_exception_carries_them(address):
 def test_an_export_to_qdrant_does_not_print_them(capsys, monkeypatch):
     qdrant = pytest.importorskip("qdrant_client")
 
-    def refuse(url):
+    def refuse(url, **options):
         raise ValueError(f"cannot reach {url}: no such host as {SECRET}@more")
 
     monkeypatch.setattr(qdrant, "QdrantClient", refuse)
     address = f"http://me:{SECRET}@127.0.0.1:1"
     assert command.main(words_of("qdrant", address)) == 2
     assert SECRET not in capsys.readouterr().err
+
+
+class _Refuses(BaseHTTPRequestHandler):
+    """A server that answers with an error, and repeats all that it was sent."""
+
+    def do_GET(self):
+        body = f"{self.path} {self.headers}".encode()
+        self.send_response(403)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_PUT = do_POST = do_GET
+
+    def log_message(self, *arguments):
+        pass
+
+
+@pytest.fixture
+def refusing_server():
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Refuses)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.mark.parametrize("json", [[], ["--json"]])
+@pytest.mark.parametrize(
+    "address",
+    [
+        f"http://me:{SECRET}@HOST",
+        f"http://{SECRET}@HOST",
+        f"http://:{SECRET}@HOST/path",
+        f"http://HOST/?api_key={SECRET}",
+        f"http://HOST/path?token={SECRET}",
+    ],
+)
+def test_a_server_that_repeats_them_does_not_get_them_printed(
+    address, json, refusing_server, files, capfd, caplog
+):
+    pytest.importorskip("qdrant_client")
+    caplog.set_level(logging.INFO)
+    address = address.replace("HOST", refusing_server)
+    assert command.main([*words_of("qdrant", address), *json]) == 2
+    captured = capfd.readouterr()
+    assert SECRET not in captured.out + captured.err + caplog.text
+    for file in files.iterdir():
+        assert SECRET.encode() not in file.read_bytes()
 
 
 def test_errors_of_the_parser_do_not_print_them(capsys):

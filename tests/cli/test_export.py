@@ -7,8 +7,10 @@ import pytest
 
 from rankspace import Index, LinearMetric, load_metric
 from rankspace.cli import main as cli
+from vector_stores import STORES
 
 K = 10
+TABLES = ("qdrant", "lancedb", "sqlite-vec", "duckdb")
 
 
 def answer(capsys, *words):
@@ -95,6 +97,49 @@ def test_to_qdrant_in_a_folder(files, capsys):
     found = client.query_points("docs", metric.transform(X[:1])[0], limit=K).points
     client.close()
     assert [p.id for p in found] == Index(X[:12], metric).rank(X[:1], K).items.tolist()
+
+
+@pytest.fixture
+def collection(files, tmp_path):
+    """A BEIR folder with titles, metadata and vectors."""
+    folder = tmp_path / "collection"
+    folder.mkdir()
+    records = [
+        {"_id": f"d {i}", "title": f"T{i}", "text": "\u4e00'", "metadata": {"year": i}}
+        for i in range(30)
+    ]
+    lines = "\n".join(map(json.dumps, records))
+    (folder / "corpus.jsonl").write_text(lines)
+    (folder / "queries.jsonl").write_text('{"_id": "q", "text": "x"}')
+    (folder / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\nq\td 3\t1")
+    np.save(folder / "corpus.npy", files[1][:30])
+    np.save(folder / "queries.npy", files[1][:1])
+    return {record.pop("_id"): record for record in records}
+
+
+@pytest.mark.parametrize("target", ["faiss", "usearch", *TABLES])
+def test_texts_and_metadata_of_a_folder_travel_along(
+    files, collection, capsys, target, tmp_path
+):
+    pytest.importorskip(STORES[target].package)
+    store = STORES[target](tmp_path, "folder")
+    place = str(store.path)
+    store.close()
+    words = f"--to {target} --vectors collection --output {place}"
+    answer(capsys, words)
+    if target in TABLES:
+        assert cli.main(["export", "m", *words.split()]) == 2
+        assert "items exists. Pass replace=True" in capsys.readouterr().err
+        answer(capsys, words, "--replace")
+    store = STORES[target](tmp_path, "folder")
+    metric, X = files
+    names = list(collection)
+    wanted = Index(X[:30], metric, ids=names).rank(X[:1], K).ids(0)
+    assert store.search(metric, X[:1], K) == [wanted]
+    assert {name: store.payload(name) for name in names[:4]} == {
+        name: collection[name] for name in names[:4]
+    }
+    store.close()
 
 
 def test_a_data_set_brings_its_vectors(capsys):

@@ -4,7 +4,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from functools import partial
 from pathlib import Path
 
@@ -13,13 +12,18 @@ import pytest
 
 from rankspace import AsymmetricMetric, BilinearMetric, Index, LinearMetric
 from rankspace.export import (
+    read_faiss,
+    to_duckdb,
     to_faiss,
+    to_lancedb,
     to_npy,
     to_onnx,
     to_pgvector,
     to_qdrant,
     to_query_side,
     to_sql,
+    to_sqlite_vec,
+    to_usearch,
 )
 from rankspace.metrics import unchanged_metric
 
@@ -263,24 +267,6 @@ def test_queries_mapped_by_onnx_rank_as_the_metric(metric, X, Q, tmp_path):
 # ---------------------------------------------------------------------- PostgreSQL
 
 
-@pytest.fixture(scope="module")
-def server():
-    """A temporary PostgreSQL server."""
-    with (
-        tempfile.TemporaryDirectory(prefix="pg") as folder,
-        pytest.MonkeyPatch.context() as patch,
-    ):
-        patch.setenv("XDG_RUNTIME_DIR", folder)
-        pgserver = pytest.importorskip("pgserver")
-        pytest.importorskip("psycopg")
-        try:
-            started = pgserver.get_server(Path(folder) / "data", cleanup_mode="stop")
-        except (OSError, subprocess.SubprocessError) as error:
-            pytest.skip(f"PostgreSQL does not start here: {error}")
-        with started:
-            yield started
-
-
 @pytest.fixture
 def connection(server):
     import psycopg
@@ -347,14 +333,57 @@ def test_pgvector_keeps_names_and_refuses_to_overwrite(X, Q, connection):
     )
 
 
-def test_a_failed_export_leaves_the_table_as_it_was(X, connection):
+def test_a_replaced_table_keeps_its_rights(X, connection, server, tmp_path):
     metric = make_metric("linear")
+    role = 'CREATE ROLE "a\'b"'
+    connection.execute(f"DO $$ BEGIN {role}; EXCEPTION WHEN OTHERS THEN END $$")
     to_pgvector(metric, X[:20], connection)
-    broken = X[:30].copy()
-    broken[25] = np.nan
-    with pytest.raises(ValueError, match="vectors must hold finite numbers"):
-        to_pgvector(metric, broken, connection, replace=True, block_size=10)
-    assert connection.execute("SELECT count(*) FROM items").fetchone() == (20,)
+    connection.execute("GRANT SELECT ON items TO PUBLIC")
+    connection.execute('GRANT INSERT, SELECT ON items TO "a\'b" WITH GRANT OPTION')
+    connection.commit()
+    rights = "SELECT relacl::text FROM pg_class WHERE relname = 'items'"
+    before = connection.execute(rights).fetchone()
+    to_pgvector(metric, X[:30], connection, replace=True, index="hnsw")
+    assert connection.execute("SELECT count(*) FROM items").fetchone() == (30,)
+    assert sorted(connection.execute(rights).fetchone()) == sorted(before)
+    connection.commit()
+    to_sql(metric, X[:40], tmp_path / "s.sql", replace=True, index="hnsw")
+    done = run_psql(server, tmp_path / "s.sql")
+    assert (done.returncode, done.stderr.count("ERROR")) == (0, 0)
+    assert connection.execute("SELECT count(*) FROM items").fetchone() == (40,)
+    assert sorted(connection.execute(rights).fetchone()) == sorted(before)
+
+
+def test_the_longest_name_can_be_replaced(X, connection):
+    connection.execute("CREATE SCHEMA IF NOT EXISTS one")
+    names = ("a" * 63, "one." + "b" * 63)
+    for name in names:
+        for n in (10, 12, 14):
+            to_pgvector(
+                make_metric("linear"), X[:n], connection, table=name, replace=True
+            )
+            count = f"SELECT count(*) FROM {name}"
+            assert connection.execute(count).fetchone() == (n,)
+        connection.execute(f"DROP TABLE {name}")
+
+
+def test_payloads_of_a_script_are_those_of_the_connection(X, server, tmp_path):
+    import psycopg
+
+    payload = [{"text": name, "deep": {"n": [1, None]}} for name in HOSTILE]
+    script = tmp_path / "s.sql"
+    metric = make_metric("linear")
+    to_sql(metric, X[: len(HOSTILE)], script, payload=payload, replace=True)
+    assert run_psql(server, script).returncode == 0
+    with psycopg.connect(server.get_uri()) as connection:
+        rows = connection.execute("SELECT payload FROM items ORDER BY id").fetchall()
+    assert [row[0] for row in rows] == payload
+    for text in ("\0", "\\\0"):
+        with pytest.raises(
+            ValueError, match=r"payload must be .* without NUL .* row 0"
+        ):
+            to_sql(metric, X[:1], script, payload=[{"a": {"b": text}}])
+    to_sql(metric, X[:1], script, payload=[{"a": "\\u0000"}])
 
 
 @pytest.mark.parametrize("index", ["exact", "hnsw"])
@@ -490,14 +519,83 @@ def test_qdrant_ranks_as_the_metric(metric, X, Q):
     assert_same_lists(lists, metric, Q, X)
 
 
-def test_qdrant_refuses_to_overwrite(X):
+def test_a_collection_that_is_no_alias_is_never_deleted(X):
+    qdrant = pytest.importorskip("qdrant_client")
+    client, metric = qdrant.QdrantClient(":memory:"), make_metric("linear")
+    params = qdrant.models.VectorParams(size=3, distance="Dot")
+    for name in ("items", "others-rankspace-0123456789ab", "things-rankspace"):
+        client.create_collection(name, params)
+    with pytest.raises(ValueError, match=r"alias, .* items is a collection\. Export"):
+        to_qdrant(metric, X[:20], client, replace=True)
+    to_qdrant(metric, X[:20], client, collection="things", replace=True)
+    to_qdrant(metric, X[:10], client, collection="things", replace=True)
+    assert client.count("things").count == 10
+    assert len(client.get_collections().collections) == 4
+
+
+def test_qdrant_that_lost_points_is_not_searched(X, monkeypatch):
     qdrant = pytest.importorskip("qdrant_client")
     client, metric = qdrant.QdrantClient(":memory:"), make_metric("linear")
     to_qdrant(metric, X[:20], client)
-    with pytest.raises(ValueError, match="collection must be new: items exists"):
-        to_qdrant(metric, X[:20], client)
-    to_qdrant(metric, X[:10], client, replace=True)
-    assert client.count("items").count == 10
+    upload = client.upload_collection
+    monkeypatch.setattr(
+        client,
+        "upload_collection",
+        lambda *args, **options: options["ids"][0] or upload(*args, **options),
+    )
+    with pytest.raises(RuntimeError, match="must hold 30 points: it has 8"):
+        to_qdrant(metric, X[:30], client, replace=True, block_size=8)
+    assert client.count("items").count == 20
+    assert len(client.get_collections().collections) == 1
+
+
+def test_names_are_no_field_of_a_payload(X):
+    qdrant = pytest.importorskip("qdrant_client")
+    client, metric = qdrant.QdrantClient(":memory:"), make_metric("linear")
+    payload = [{"text": "a"}, {"name": "b"}]
+    with pytest.raises(ValueError, match=r"the field 'name', .* row 1"):
+        to_qdrant(metric, X[:2], client, ids=["a", "b"], payload=payload)
+
+
+# ---------------------------------------------------------------------- ids beside a file
+
+
+def test_ids_are_those_of_the_index_that_is_read(X, tmp_path):
+    pytest.importorskip("faiss")
+    metric = make_metric("linear")
+    path = tmp_path / "i"
+    to_faiss(metric, X[:20], path, ids=[f"old {i}" for i in range(20)])
+    old = path.read_bytes()
+    (beside,) = tmp_path.glob("i.ids-*")
+    names = beside.read_bytes()
+    to_faiss(metric, X[:20], path, ids=[f"new {i}" for i in range(20)])
+    index, items = read_faiss(path)
+    assert items.names(index.search(X[:1], 1)[1]) == [["new 0"]]
+    # An index without its ids is not read with those of another.
+    path.write_bytes(old)
+    with pytest.raises(FileNotFoundError):
+        read_faiss(path)
+    beside.write_bytes(names)
+    index, items = read_faiss(path)
+    assert items.names(index.search(X[:2], 30)[1])[1][0] == "old 1"
+    with pytest.raises(ValueError, match="key must be one of this index: got 3"):
+        items.row(3)
+    to_faiss(metric, X[:20], path)
+    with pytest.raises(ValueError, match="index written with ids: it has none"):
+        read_faiss(path)
+    with pytest.raises(ValueError, match="beside an index file: pass its path"):
+        to_faiss(metric, X[:2], ids=["a", "b"])
+
+
+def test_equal_exports_to_a_file_are_equal(X, tmp_path):
+    pytest.importorskip("faiss")
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        to_faiss(make_metric("linear"), X[:20], tmp_path / name / "i", ids=range(20))
+    files = [sorted((tmp_path / name).iterdir()) for name in ("a", "b")]
+    assert [f.name for f in files[0]] == [f.name for f in files[1]]
+    for one, other in zip(*files, strict=True):
+        assert one.read_bytes() == other.read_bytes()
 
 
 # ---------------------------------------------------------------------- similarity
@@ -634,20 +732,24 @@ def test_a_zero_vector_is_named_by_its_row_in_the_file(long_X, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("export", "package"),
+    ("module", "extra", "export"),
     [
-        (lambda m, X: to_faiss(m, X), "faiss"),
-        (lambda m, X: to_onnx(m), "onnx"),
-        (lambda m, X: to_pgvector(m, X, ""), "psycopg"),
+        ("faiss", "faiss", to_faiss),
+        ("onnx", "onnx", lambda metric, X: to_onnx(metric)),
+        ("psycopg", "pgvector", partial(to_pgvector, connection="")),
+        ("lancedb", "lancedb", partial(to_lancedb, database="no")),
+        ("sqlite_vec", "sqlite-vec", partial(to_sqlite_vec, path="no")),
+        ("duckdb", "duckdb", partial(to_duckdb, path="no")),
+        ("usearch.index", "usearch", partial(to_usearch, path="no")),
     ],
 )
-def test_a_missing_package_names_the_extra(X, monkeypatch, export, package):
-    for module in ("faiss", "onnx", "psycopg"):
-        monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(
-        ImportError, match=rf"{package}.*: pip install 'rankspace\[export\]'"
-    ):
+def test_a_missing_package_names_the_extra(X, monkeypatch, module, extra, export):
+    monkeypatch.setitem(sys.modules, module, None)
+    package = module.partition(".")[0]
+    message = rf"{package}: pip install 'rankspace\[{extra}\]'"
+    with pytest.raises(ImportError, match=message):
         export(make_metric("linear"), X)
+    assert not Path("no").exists()
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The command ``rankspace export``: FAISS, ONNX, pgvector, Qdrant and .npy files."""
+"""The command ``rankspace export``: vector stores, ONNX and .npy files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def add_export(verbs: Any) -> None:
     parser.add_argument(
         "--output",
         dest="place",
-        help="file to write; for qdrant, the folder of a local store",
+        help="file to write; for qdrant and lancedb, the folder of a local store",
     )
     parser.add_argument("--url", help="address of the server, for pgvector and qdrant")
     parser.add_argument(
@@ -100,26 +100,64 @@ def _check_options(options: argparse.Namespace) -> None:
 def _faiss(metric: Any, options: argparse.Namespace, progress: Any) -> str:
     from ..export import to_faiss
 
-    vectors, _ = _items(options)
+    items = _items(options)
     to_faiss(
         metric,
-        vectors,
+        items.vectors,
         options.place,
+        ids=items.ids,
+        payload=items.payload,
         index=options.index,
         queries=options.queries,
         recall=options.recall,
         progress=progress,
     )
-    return (
-        f"faiss.read_index({options.place!r}).search(queries, k), with unmapped queries"
-    )
+    reader = f"faiss.read_index({options.place!r})"
+    if items.is_named:
+        reader = f"rankspace.export.read_faiss({options.place!r})[0]"
+    return f"{reader}.search(queries, k), with unmapped queries"
+
+
+def _usearch(metric: Any, options: argparse.Namespace, progress: Any) -> str:
+    from ..export import to_usearch
+
+    items = _items(options)
+    settings = {"ids": items.ids, "payload": items.payload, "progress": progress}
+    to_usearch(metric, items.vectors, options.place, **settings)
+    reader = f"usearch.index.Index.restore({options.place!r})"
+    if items.is_named:
+        reader = f"rankspace.export.read_usearch({options.place!r})[0]"
+    return f"{reader}.search(query, k), with queries mapped by the metric"
+
+
+def _lancedb(metric: Any, options: argparse.Namespace, progress: Any) -> str:
+    from ..export import to_lancedb
+
+    settings = _table_settings(options, progress)
+    distance = to_lancedb(metric, database=options.place, **settings)
+    search = f"distance_type({distance!r}), with queries mapped by the metric"
+    return search + _unnamed(settings)
+
+
+def _sqlite_vec(metric: Any, options: argparse.Namespace, progress: Any) -> str:
+    from ..export import to_sqlite_vec
+
+    settings = _table_settings(options, progress)
+    return to_sqlite_vec(metric, path=options.place, **settings) + _unnamed(settings)
+
+
+def _duckdb(metric: Any, options: argparse.Namespace, progress: Any) -> str:
+    from ..export import to_duckdb
+
+    settings = _table_settings(options, progress)
+    return to_duckdb(metric, path=options.place, **settings) + _unnamed(settings)
 
 
 def _npy(metric: Any, options: argparse.Namespace, progress: Any) -> str:
     from ..export import to_npy
     from ..export.arrays import comparison
 
-    vectors, _ = _items(options)
+    vectors = _items(options).vectors
     to_npy(metric, vectors, options.place, side=options.side, progress=progress)
     return comparison(metric)
 
@@ -127,7 +165,7 @@ def _npy(metric: Any, options: argparse.Namespace, progress: Any) -> str:
 def _query_side(metric: Any, options: argparse.Namespace, progress: Any) -> str:
     from ..export import to_query_side
 
-    vectors, _ = _items(options)
+    vectors = _items(options).vectors
     exported = to_query_side(metric, vectors, options.place, progress=progress)
     query_metric = query_metric_file(options.place)
     exported.metric.save(query_metric)
@@ -145,20 +183,14 @@ def _onnx(metric: Any, options: argparse.Namespace, progress: Any) -> str:
 def _pgvector(metric: Any, options: argparse.Namespace, progress: Any) -> str:
     from ..export import to_pgvector, to_sql
 
-    vectors, ids = _items(options)
-    settings: dict[str, Any] = {
-        "table": options.table,
-        "index": options.index,
-        "ids": ids,
-        "replace": options.replace,
-        "progress": progress,
-    }
+    settings = {**_table_settings(options, progress), "index": options.index}
     if options.url is None:
-        search = to_sql(metric, vectors, options.place, **settings)
-        return search + _unnamed(ids)
+        search = to_sql(metric, path=options.place, **settings)
+        return search + _unnamed(settings)
     try:
-        return to_pgvector(metric, vectors, options.url, **settings) + _unnamed(ids)
-    except require("psycopg", extra="export").Error as error:
+        search = to_pgvector(metric, connection=options.url, **settings)
+        return search + _unnamed(settings)
+    except require("psycopg", extra="pgvector").Error as error:
         raise ValueError(f"PostgreSQL says: {error}") from error
 
 
@@ -166,36 +198,45 @@ def _qdrant(metric: Any, options: argparse.Namespace, progress: Any) -> str:
     from ..export import to_qdrant
     from ..export.arrays import comparison
 
-    vectors, ids = _items(options)
-    where = {"url": options.url} if options.place is None else {"path": options.place}
-    qdrant = require("qdrant_client", extra="export")
+    settings = _table_settings(options, progress)
+    settings["collection"] = settings.pop("table")
+    where: dict[str, Any] = {"path": options.place}
+    if options.place is None:
+        # The check asks in a thread, whose errors would be printed with the address.
+        where = {"url": options.url, "check_compatibility": False}
+    qdrant = require("qdrant_client", extra="qdrant")
     from qdrant_client.http.exceptions import ApiException
 
     try:
         client = qdrant.QdrantClient(**where)
-        to_qdrant(
-            metric,
-            vectors,
-            client,
-            collection=options.table,
-            ids=ids,
-            replace=options.replace,
-            progress=progress,
-        )
+        to_qdrant(metric, client=client, **settings)
         client.close()
     except (ApiException, RuntimeError) as error:
         raise ValueError(f"Qdrant says: {error}") from error
-    return f"{comparison(metric)} to queries mapped by the metric" + _unnamed(ids)
+    return f"{comparison(metric)} to queries mapped by the metric" + _unnamed(settings)
 
 
-def _unnamed(ids: Any) -> str:
+def _unnamed(settings: dict[str, Any]) -> str:
     """What to say of items without ids."""
-    if ids is not None:
+    if settings["ids"] is not None:
         return ""
     return "; items are named by row numbers, from 0, unless --ids names them"
 
 
-def _items(options: argparse.Namespace) -> tuple[Any, Any]:
+def _table_settings(options: argparse.Namespace, progress: Any) -> dict[str, Any]:
+    """What all stores with tables take."""
+    items = _items(options)
+    return {
+        "vectors": items.vectors,
+        "ids": items.ids,
+        "payload": items.payload,
+        "table": options.table,
+        "replace": options.replace,
+        "progress": progress,
+    }
+
+
+def _items(options: argparse.Namespace) -> Any:
     from .inputs import read_items
 
     return read_items(options.vectors, options.ids)
@@ -206,6 +247,10 @@ TARGETS: dict[str, Callable[[Any, argparse.Namespace, Any], str]] = {
     "onnx": _onnx,
     "pgvector": _pgvector,
     "qdrant": _qdrant,
+    "lancedb": _lancedb,
+    "sqlite-vec": _sqlite_vec,
+    "duckdb": _duckdb,
+    "usearch": _usearch,
     "npy": _npy,
     "query-side": _query_side,
 }

@@ -32,6 +32,19 @@ class Corpus(NamedTuple):
     notes: list[str]
 
 
+class ItemsToExport(NamedTuple):
+    """Vectors of items, or the file that has them, with ids and payloads if there are any."""
+
+    vectors: Any
+    ids: Any = None
+    payload: Any = None
+
+    @property
+    def is_named(self) -> bool:
+        """Whether there is something to store beside the vectors."""
+        return self.ids is not None or self.payload is not None
+
+
 def open_data(source: str, split: str | None, **options: Any) -> Any:
     """Open a BEIR folder or a named data set, or one split of it."""
     from ..datasets import open_dataset, read_beir
@@ -246,19 +259,31 @@ def _check_unused(options: argparse.Namespace, names: list[str], use: str) -> No
             raise ValueError(f"--{option} can only be used with {use}.")
 
 
-def read_items(source: str, ids_file: str | None) -> tuple[Any, Any]:
-    """Vectors of items, or the file that has them, and their ids."""
+def read_items(source: str, ids_file: str | None) -> ItemsToExport:
+    """Items to export: a folder or a data set brings its texts as payload."""
     if is_vector_file(source):
         ids = read_names(source) if ids_file is None else _read_lines(ids_file)
-        return source, ids
+        return ItemsToExport(source, ids)
     if ids_file is not None:
         raise ValueError(f"--ids can only be used with {ONLY_FILES}.")
     dataset = open_data(source, None)
     if dataset.X is None:
         raise ValueError(f"{source} has no vectors.")
-    if dataset.relevance is None:
-        return dataset.X, None
-    return dataset.X, dataset.relevance.item_ids
+    ids = None
+    if dataset.relevance is not None:
+        ids = dataset.relevance.item_ids
+    return ItemsToExport(dataset.X, ids, _payload_of(source, dataset))
+
+
+def _payload_of(source: str, dataset: Any) -> Any:
+    """The fields of a BEIR corpus, or the texts of another data set."""
+    from ..datasets import read_corpus
+
+    if Path(source).is_dir():
+        return read_corpus(source)[1]
+    if dataset.texts is None:
+        return None
+    return [{"text": text} for text in dataset.texts]
 
 
 def _given_ids(path: str | None, n_rows: int, vectors: str) -> list[str] | None:

@@ -20,6 +20,8 @@ INPUTS = (
     *("data", "corpus", "vectors", "queries", "embeddings", "labels", "qrels", "ids"),
     *("query_ids", "metric", "run", "before", "after", "judgments"),
 )
+# Targets of an export whose --output is a folder.
+FOLDER_STORES = ("qdrant", "lancedb")
 Verb = Callable[[argparse.Namespace], str]
 
 JUDGMENTS = "qrels file (TREC or BEIR), BEIR folder, or name of a data set"
@@ -225,7 +227,7 @@ def _outputs(options: argparse.Namespace) -> list[tuple[str, str]]:
     """The files that a verb writes, after the options that name them."""
     values = vars(options)
     named = [(f"--{name}", values.get(name)) for name in ("output", "report")]
-    if values.get("to") != "qdrant":
+    if values.get("to") not in FOLDER_STORES:
         named.append(("--output", values.get("place")))
     if values.get("to") == "query-side" and values["place"]:
         named.append(

@@ -4,7 +4,7 @@
 in the formats of the field, ``make_`` draws synthetic data. All return a `Dataset`, but for runs.
 """
 
-from ._beir import read_beir
+from ._beir import read_beir, read_corpus
 from ._bundled import (
     load_balance_scale,
     load_digits,
@@ -50,6 +50,7 @@ __all__ = [
     "make_matching",
     "open_dataset",
     "read_beir",
+    "read_corpus",
     "read_letor",
     "read_trec_run",
     "write_trec_run",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -94,6 +95,35 @@ def read_beir(
     )
 
 
+def read_corpus(folder: PathLike) -> tuple[list[str], list[dict[str, Any]]]:
+    """Read the ids and fields of the documents of a BEIR folder, such as titles and metadata.
+
+    Parameters
+    ----------
+    folder : path
+        The collection, with ``corpus.jsonl`` or ``corpus.jsonl.gz``.
+
+    Returns
+    -------
+    ids : list of str
+        The id of each document, in the order of the file.
+    fields : list of dict
+        All other fields of each document: the payload of an export.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from rankspace.datasets import read_corpus
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "corpus.jsonl").write_text('{"_id": "d1", "text": "cat", "year": 1999}')
+    >>> read_corpus(folder)
+    (['d1'], [{'text': 'cat', 'year': 1999}])
+    """
+    records = list(_records(_one_of(Path(folder), "corpus")))
+    ids = [str(record.pop("_id")) for record in records]
+    return ids, records
+
+
 def _one_of(folder: Path, stem: str) -> Path:
     for name in (f"{stem}.jsonl", f"{stem}.jsonl.gz"):
         if (folder / name).exists():
@@ -106,6 +136,15 @@ def _one_of(folder: Path, stem: str) -> Path:
 def _read_records(path: Path) -> tuple[list[str], list[str]]:
     """Ids and texts of a file with one JSON object on each line."""
     ids, texts = [], []
+    for record in _records(path):
+        ids.append(str(record["_id"]))
+        texts.append(f"{record.get('title') or ''} {record['text']}".strip())
+    return ids, texts
+
+
+def _records(path: Path) -> Iterator[dict[str, Any]]:
+    """The JSON objects of a file, one on each line, with an id and a text."""
+    is_empty = True
     for number, line in read_lines(path):
         try:
             record = json.loads(line)
@@ -115,11 +154,10 @@ def _read_records(path: Path) -> tuple[list[str], list[str]]:
             raise malformed(
                 path, number, f"must be an object with _id and text: got {line[:60]!r}"
             )
-        ids.append(str(record["_id"]))
-        texts.append(f"{record.get('title') or ''} {record['text']}".strip())
-    if not ids:
+        is_empty = False
+        yield record
+    if is_empty:
         raise ValueError(f"{path} must have at least one line: got an empty file.")
-    return ids, texts
 
 
 def _read_splits(folder: Path, split: str | None) -> dict[str, list[Judgment]]:

@@ -12,6 +12,8 @@ from .._engine.optional import require
 from .._engine.vectors import BLOCK, VectorBlocks
 from ..metrics.embedding import EmbeddingMetric
 from .arrays import Progress, blocks_of, open_blocks, sample_centre
+from .items import Items
+from .sidecar import NamedItems, Sidecar
 
 INDEXES = ("exact", "hnsw", "ivf")
 HNSW_LINKS = 32  # of each node of the graph
@@ -29,6 +31,8 @@ def to_faiss(
     vectors: Any,
     path: PathLike | None = None,
     *,
+    ids: Any = None,
+    payload: Any = None,
     index: str = "exact",
     queries: Any = None,
     recall: float = 0.99,
@@ -51,7 +55,13 @@ def to_faiss(
     vectors : path or array-like of shape (n_items, n_features)
         The items: a .npy file, or an array.
     path : path, optional
-        Also write the index to this file, for ``faiss.read_index``.
+        Also write the index to this file, for ``faiss.read_index``. A file of that name is replaced
+        once the new one is complete.
+    ids : array-like of str, optional
+        Names of the items. They are written beside the index, which then holds keys in an
+        ``IndexIDMap``: read both by `read_faiss`. By default the index holds row numbers.
+    payload : sequence of dict, optional
+        What to store beside each item, as `ids`.
     index : {"exact", "hnsw", "ivf"}, default="exact"
         Exhaustive search, an HNSW graph, or an inverted file of k-means cells.
     queries : path or array-like of shape (n_queries, n_query_features), optional
@@ -87,16 +97,18 @@ def to_faiss(
     check_choice(index, "index", INDEXES)
     if not 0 < recall <= 1:
         raise ValueError(f"recall must be above 0 and at most 1: got {recall}.")
-    faiss = require("faiss", extra="export")
+    faiss = require("faiss", extra="faiss")
     blocks = open_blocks(metric, vectors, block_size)
+    named = _named_items(metric, vectors, ids, payload, path)
     store = _empty_store(faiss, metric, blocks, index, random_state)
+    keyed = store if named is None else faiss.IndexIDMap(store)
     maps = _item_maps(faiss, metric, blocks)
-    loader = _with_maps(faiss, maps, store)
+    loader = _with_maps(faiss, maps, keyed)
     if index == "ivf":
         sample = blocks.sample(store.nlist * MAX_ROWS_PER_CELL, random_state)
         loader.train(_single(sample))
-    for _, block in blocks_of(metric, blocks, progress):
-        loader.add(_single(block))
+    for start, block in blocks_of(metric, blocks, progress):
+        _add(loader, _single(block), start, named)
     if not metric.symmetric:
         maps = [
             *_unit_length(faiss, metric, metric.query_map.shape[1]),
@@ -108,11 +120,77 @@ def to_faiss(
             source = VectorBlocks(queries)
         sample = source.sample(N_SAMPLE_QUERIES, random_state)
         _tune_effort(store, index, _mapped(_single(sample), maps), recall)
-    searcher = _with_maps(faiss, maps, store)
+    searcher = _with_maps(faiss, maps, keyed)
     if path is not None:
-        with replacing(path) as stream:
-            faiss.write_index(searcher, faiss.PyCallbackIOWriter(stream.write))
+        _write(faiss, searcher, named, path)
     return searcher
+
+
+def read_faiss(path: PathLike) -> tuple[Any, Sidecar]:
+    """Read an index that `to_faiss` wrote with ids or a payload.
+
+    Parameters
+    ----------
+    path : path
+        The file of the index.
+
+    Returns
+    -------
+    index : faiss.IndexPreTransform
+        Search it with unmapped queries; it finds keys.
+    items : Sidecar
+        Turns keys into ids, rows and payloads.
+
+    Examples
+    --------
+    >>> from rankspace import LinearMetric
+    >>> from rankspace.export import read_faiss, to_faiss
+    >>> texts = [{"text": "far"}, {"text": "near"}]
+    >>> metric = LinearMetric([[1.0, 0.0]])
+    >>> _ = to_faiss(metric, [[0.0, 9.0], [2.0, 0.0]], "my.faiss", ids=["a", "b"], payload=texts)
+    >>> index, items = read_faiss("my.faiss")
+    >>> _, keys = index.search(metric.transform([[1.9, 0.0]]).repeat(2, axis=1), 1)
+    >>> items.names(keys), items.payload[items.row(keys[0, 0])]
+    ([['b']], {'text': 'near'})
+    """
+    faiss = require("faiss", extra="faiss")
+    index = faiss.read_index(str(path))
+    keyed = faiss.downcast_index(getattr(index, "index", index))
+    if not hasattr(keyed, "id_map"):
+        raise ValueError(
+            f"{path} must be an index written with ids: it has none, and finds row numbers."
+        )
+    return index, Sidecar(path, keyed.id_map.at(0))
+
+
+def _named_items(
+    metric: EmbeddingMetric, vectors: Any, ids: Any, payload: Any, path: PathLike | None
+) -> NamedItems | None:
+    if ids is None and payload is None:
+        return None
+    if path is None:
+        raise ValueError(
+            "ids and payload are written beside an index file: pass its path, too."
+        )
+    return NamedItems(Items(metric, vectors, ids, payload, BLOCK), path)
+
+
+def _add(loader: Any, block: np.ndarray, start: int, named: NamedItems | None) -> None:
+    if named is None:
+        loader.add(block)
+        return
+    first = named.first_key + start
+    loader.add_with_ids(block, np.arange(first, first + len(block)))
+
+
+def _write(faiss: Any, searcher: Any, named: NamedItems | None, path: PathLike) -> None:
+    """Write the index after its ids, which go by another name than those of an earlier index."""
+    if named is not None:
+        named.write()
+    with replacing(path) as stream:
+        faiss.write_index(searcher, faiss.PyCallbackIOWriter(stream.write))
+    if named is not None:
+        named.remove_others()
 
 
 def _empty_store(

@@ -50,7 +50,7 @@ def to_onnx(
     """
     check_metric(metric)
     side = check_side(metric, side)
-    onnx = require("onnx", extra="export")
+    onnx = require("onnx", extra="onnx")
     model = onnx.helper.make_model(
         _graph(onnx, *_map_of(metric, side), metric.similarity == "cosine"),
         producer_name="rankspace",

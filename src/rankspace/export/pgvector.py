@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,20 +12,29 @@ from .._engine.checks import check_choice
 from .._engine.credentials import hide_credentials
 from .._engine.files import PathLike, replacing
 from .._engine.optional import require
-from .._engine.vectors import BLOCK, VectorBlocks, check_no_overflow
+from .._engine.vectors import BLOCK
 from ..metrics.embedding import EmbeddingMetric
-from ..relevance.rows import check_ids
-from .arrays import Progress, blocks_of, open_blocks
+from .arrays import Progress
+from .items import ItemBlock, Items, as_json
 
 MAX_COMPONENTS = {"exact": 16_000, "hnsw": 2_000}  # limits of pgvector
 # Signature, flags and extension length; then the trailer, a field count of -1.
 BINARY_HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 BINARY_TRAILER = b"\xff\xff"
 NAME = re.compile(r"[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*)?")
-NO_TEXT = re.compile("[\0\ud800-\udfff]")
+NUL_IN_JSON = re.compile(r"(?<!\\)(\\\\)*\\u0000")
 ESCAPED = re.compile(r"[\x01-\x1f\x7f'\\]")  # in quotes: control characters, ' and \
 MAX_NAME = 63  # bytes of a name in PostgreSQL, which cuts longer ones short
 ROWS_PER_INSERT = 100  # of a script, so that no statement is long
+BESIDE = "_rankspace_new"  # ends the name of a table that is to replace another
+# Whoever may use the old table may use the new one.
+GRANT = """DO $grants$ DECLARE g record; BEGIN
+FOR g IN SELECT privilege_type AS what, is_grantable AS also,
+  CASE grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(grantee)) END AS who
+  FROM pg_class, aclexplode(relacl) WHERE pg_class.oid = to_regclass('{old}') LOOP
+EXECUTE 'GRANT ' || g.what || ' ON {new} TO ' || g.who
+  || CASE WHEN g.also THEN ' WITH GRANT OPTION' ELSE '' END;
+END LOOP; END $grants$"""
 # Commands of psql: UTF-8, whatever the locale, and no further statement after an error.
 PROLOGUE = "\\encoding UTF8\n\\set ON_ERROR_STOP on\nBEGIN;\n"
 
@@ -39,41 +47,71 @@ class _Table:
     width: int
     inner_product: bool
     id_type: str
+    has_payload: bool
+    replace: bool
 
     @property
     def quoted(self) -> str:
-        return ".".join(f'"{part}"' for part in self.name.split("."))
+        return _quoted(self.name)
 
-    def create(self, replace: bool) -> list[str]:
-        statements = ["CREATE EXTENSION IF NOT EXISTS vector"]
-        if replace:
-            statements.append(f"DROP TABLE IF EXISTS {self.quoted}")
-        statements.append(
-            f"CREATE TABLE {self.quoted} (id {self.id_type} PRIMARY KEY, "
-            f"embedding vector({self.width}) NOT NULL)"
-        )
+    @property
+    def filled(self) -> str:
+        """The table that is filled: this one, or one beside it that replaces it."""
+        if not self.replace:
+            return self.quoted
+        schema, dot, table = self.name.rpartition(".")
+        return _quoted(f"{schema}{dot}{table[: MAX_NAME - len(BESIDE)]}{BESIDE}")
+
+    @property
+    def columns(self) -> str:
+        return "id, embedding, payload" if self.has_payload else "id, embedding"
+
+    def create(self) -> list[str]:
+        payload = ", payload jsonb NOT NULL" if self.has_payload else ""
+        return [
+            "CREATE EXTENSION IF NOT EXISTS vector",
+            f"CREATE TABLE {self.filled} (id {self.id_type} PRIMARY KEY, "
+            f"embedding vector({self.width}) NOT NULL{payload})",
+        ]
+
+    def finish(self, index: str) -> list[str]:
+        """Statements after the rows: readers of an old table wait for the last three only."""
+        statements = []
+        if index == "hnsw":
+            statements.append(self.create_index())
+        if self.replace:
+            name = self.quoted.rpartition(".")[2]
+            statements += [
+                GRANT.format(old=self.quoted, new=self.filled),
+                f"DROP TABLE IF EXISTS {self.quoted}",
+                f"ALTER TABLE {self.filled} RENAME TO {name}",
+            ]
         return statements
 
     def copy(self) -> str:
-        return f"COPY {self.quoted} (id, embedding) FROM STDIN WITH (FORMAT BINARY)"
+        return f"COPY {self.filled} ({self.columns}) FROM STDIN WITH (FORMAT BINARY)"
 
-    def insert(self, names: Any, rows: np.ndarray) -> str:
-        """A statement that adds rows, with all ids and vectors in quotes."""
+    def insert(self, block: ItemBlock, rows: slice) -> str:
+        """A statement that adds rows, with all ids, vectors and payloads in quotes."""
+        vectors = block.vectors[rows]
         # Nine digits reproduce single precision.
-        template = "(%s,'[" + ",".join(["%.9g"] * rows.shape[1]) + "]')"
+        numbers = ",".join(["%.9g"] * vectors.shape[1])
         values = [
-            template % (_literal(name), *row)
-            for name, row in zip(names, rows.tolist(), strict=True)
+            f"({_literal(name)},'[{numbers % tuple(vector)}]'"
+            for name, vector in zip(block.names[rows], vectors.tolist(), strict=True)
         ]
-        return f"INSERT INTO {self.quoted} (id, embedding) VALUES\n" + ",\n".join(
-            values
+        if block.payloads is not None:
+            payloads = map(_literal, block.payloads[rows])
+            values = [f"{v},{p}" for v, p in zip(values, payloads, strict=True)]
+        return f"INSERT INTO {self.filled} ({self.columns}) VALUES\n" + ",\n".join(
+            f"{value})" for value in values
         )
 
     def create_index(self) -> str:
         operators = "vector_l2_ops"
         if self.inner_product:
             operators = "vector_ip_ops"
-        return f"CREATE INDEX ON {self.quoted} USING hnsw (embedding {operators})"
+        return f"CREATE INDEX ON {self.filled} USING hnsw (embedding {operators})"
 
     def select(self, vector: str, limit: str) -> str:
         operator = "<#>" if self.inner_product else "<->"
@@ -90,6 +128,7 @@ def to_pgvector(
     *,
     table: str = "items",
     ids: Any = None,
+    payload: Any = None,
     index: str = "exact",
     replace: bool = False,
     block_size: int = BLOCK,
@@ -113,11 +152,14 @@ def to_pgvector(
         Name of the table, or ``schema.table``, in lower case.
     ids : array-like of str, optional
         Names of the items; by default their row numbers.
+    payload : sequence of dict, optional
+        What to store beside each item, in the column ``payload`` of type ``jsonb``.
     index : {"exact", "hnsw"}, default="exact"
         Exhaustive search, or an HNSW graph. Raise ``hnsw.ef_search`` in the session if its recall
         is too low.
     replace : bool, default=False
-        Drop an existing table of that name first.
+        Replace an existing table of that name. The new one is filled beside it, so that the old one
+        is searched until the last moment. Rights on it are granted anew; views of it are an error.
     block_size : int, default=8192
         Rows per block.
     progress : callable, optional
@@ -140,27 +182,28 @@ def to_pgvector(
     Traceback (most recent call last):
     ValueError: table must be lower-case letters, digits and _, or schema.table: got 'no table'.
     """
-    blocks = open_blocks(metric, vectors, block_size)
-    ids = check_ids(ids, blocks.n_rows, "ids")
-    definition = _table(metric, table, ids, index)
-    psycopg = require("psycopg", extra="export")
+    items = Items(metric, vectors, ids, payload, block_size)
+    definition = _table(items, table, index, replace)
+    psycopg = require("psycopg", extra="pgvector")
     session = connection
     if isinstance(connection, str):
         session = _connect(psycopg, connection)
     try:
         with session.transaction(), session.cursor() as cursor:
-            for statement in definition.create(replace):
+            for statement in definition.create():
                 cursor.execute(statement)
             with cursor.copy(definition.copy()) as copy:
                 copy.write(BINARY_HEADER)
-                for names, rows in _rows(metric, blocks, ids, progress):
-                    copy.write(_binary(names, rows))
+                for block in items.blocks(progress):
+                    copy.write(_binary(block))
                 copy.write(BINARY_TRAILER)
-            if index == "hnsw":
-                cursor.execute(definition.create_index())
+            for statement in definition.finish(index):
+                cursor.execute(statement)
     except psycopg.errors.DuplicateTable as error:
+        if replace:
+            raise
         raise ValueError(
-            f"table must be new: {table} exists. Pass replace=True to drop it first."
+            f"table must be new: {table} exists. Pass replace=True to replace it."
         ) from error
     finally:
         if session is not connection:
@@ -189,6 +232,7 @@ def to_sql(
     *,
     table: str = "items",
     ids: Any = None,
+    payload: Any = None,
     index: str = "exact",
     replace: bool = False,
     block_size: int = BLOCK,
@@ -211,10 +255,13 @@ def to_sql(
         Name of the table, or ``schema.table``, in lower case.
     ids : array-like of str, optional
         Names of the items; by default their row numbers.
+    payload : sequence of dict, optional
+        What to store beside each item, in the column ``payload`` of type ``jsonb``.
     index : {"exact", "hnsw"}, default="exact"
         Exhaustive search, or an HNSW graph.
     replace : bool, default=False
-        Drop an existing table of that name first.
+        Replace an existing table of that name. The new one is filled beside it, so that the old one
+        is searched until the last moment. Rights on it are granted anew; views of it are an error.
     block_size : int, default=8192
         Rows per block.
     progress : callable, optional
@@ -244,28 +291,27 @@ def to_sql(
     COMMIT;
     <BLANKLINE>
     """
-    blocks = open_blocks(metric, vectors, block_size)
-    ids = check_ids(ids, blocks.n_rows, "ids")
-    definition = _table(metric, table, ids, index)
+    items = Items(metric, vectors, ids, payload, block_size)
+    definition = _table(items, table, index, replace)
     with replacing(path) as stream:
         stream.write(PROLOGUE.encode())
-        for statement in definition.create(replace):
+        for statement in definition.create():
             stream.write(f"{statement};\n".encode())
-        for names, rows in _rows(metric, blocks, ids, progress):
-            for start in range(0, len(rows), ROWS_PER_INSERT):
-                part = slice(start, start + ROWS_PER_INSERT)
-                stream.write(
-                    f"{definition.insert(names[part], rows[part])};\n".encode()
-                )
-        if index == "hnsw":
-            stream.write(f"{definition.create_index()};\n".encode())
+        for block in items.blocks(progress):
+            for start in range(0, len(block.vectors), ROWS_PER_INSERT):
+                rows = slice(start, start + ROWS_PER_INSERT)
+                stream.write(f"{definition.insert(block, rows)};\n".encode())
+        for statement in definition.finish(index):
+            stream.write(f"{statement};\n".encode())
         stream.write(b"COMMIT;\n")
     return definition.select("$1", "$2")
 
 
-def _table(
-    metric: EmbeddingMetric, name: str, ids: np.ndarray | None, index: str
-) -> _Table:
+def _quoted(name: str) -> str:
+    return ".".join(f'"{part}"' for part in name.split("."))
+
+
+def _table(items: Items, name: str, index: str, replace: bool) -> _Table:
     check_choice(index, "index", MAX_COMPONENTS)
     if not NAME.fullmatch(name):
         raise ValueError(
@@ -277,49 +323,31 @@ def _table(
             f"names of tables and schemas must have at most {MAX_NAME} characters, as PostgreSQL "
             f"cuts off the rest: {longest!r} has {len(longest)}."
         )
-    _check_text(ids)
-    width = len(metric.item_map)
     limit = MAX_COMPONENTS[index]
-    if width > limit:
+    if items.width > limit:
         raise ValueError(
             f"with index={index!r} pgvector takes vectors of up to {limit} components: got "
-            f"{width}. Learn fewer components, or pass index='exact'."
+            f"{items.width}. Learn fewer components, or pass index='exact'."
         )
-    id_type = "text"
-    if ids is None:
-        id_type = "bigint"
-    return _Table(name, width, metric.inner_product, id_type)
+    _check_no_nul(items)
+    id_type = "bigint" if items.ids is None else "text"
+    has_payload = items.payload is not None
+    inner_product = items.metric.inner_product
+    return _Table(name, items.width, inner_product, id_type, has_payload, replace)
 
 
-def _check_text(ids: np.ndarray | None) -> None:
-    """Raise if an id is not text that PostgreSQL can hold."""
-    names = [] if ids is None else ids.tolist()
-    refused = next((name for name in names if NO_TEXT.search(name)), None)
-    if refused is not None:
-        raise ValueError(
-            f"ids must be text without NUL characters and lone surrogates: got {refused!r}."
-        )
+def _check_no_nul(items: Items) -> None:
+    """Raise if a text of a payload has a character that PostgreSQL cannot hold."""
+    for row, record in enumerate(items.payload or []):
+        if NUL_IN_JSON.search(as_json(record)):
+            raise ValueError(
+                f"payload must be text without NUL characters for PostgreSQL: row {row} has one."
+            )
 
 
-def _rows(
-    metric: EmbeddingMetric,
-    blocks: VectorBlocks,
-    ids: np.ndarray | None,
-    progress: Progress | None,
-) -> Iterator[tuple[Any, np.ndarray]]:
-    """Names and mapped vectors of each block."""
-    for start, block in blocks_of(metric, blocks, progress):
-        names: Any = range(start, start + len(block))
-        if ids is not None:
-            names = ids[start : start + len(block)].tolist()
-        rows = metric.embed_items(block).astype(np.float32, copy=False)
-        check_no_overflow(rows, "items under the metric")
-        yield names, rows
-
-
-def _binary(names: Any, rows: np.ndarray) -> bytes:
-    """Rows in the binary COPY format: two fields, each preceded by its length in bytes."""
-    n, width = rows.shape
+def _binary(block: ItemBlock) -> bytes:
+    """Rows in the binary COPY format: fields, each preceded by its length in bytes."""
+    n, width = block.vectors.shape
     vector = [
         ("bytes", ">i4"),
         ("width", ">i2"),
@@ -329,11 +357,16 @@ def _binary(names: Any, rows: np.ndarray) -> bytes:
     fields = np.zeros(n, dtype=vector)
     fields["bytes"] = 4 + 4 * width
     fields["width"] = width
-    fields["values"] = rows
+    fields["values"] = block.vectors
+    n_fields = b"\0\2" if block.payloads is None else b"\0\3"
     content = []
-    for name, field in zip(names, fields, strict=True):
+    for row, (name, field) in enumerate(zip(block.names, fields, strict=True)):
         key = name.to_bytes(8, "big") if isinstance(name, int) else name.encode()
-        content += [b"\0\2", len(key).to_bytes(4, "big"), key, field.tobytes()]
+        content += [n_fields, len(key).to_bytes(4, "big"), key, field.tobytes()]
+        if block.payloads is not None:
+            # The first byte is the version of jsonb.
+            text = b"\1" + block.payloads[row].encode()
+            content += [len(text).to_bytes(4, "big"), text]
     return b"".join(content)
 
 

@@ -1,16 +1,17 @@
-"""Export to Qdrant: a collection of mapped vectors."""
+"""Export to Qdrant: a collection of mapped vectors, behind an alias."""
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
-
-import numpy as np
+from uuid import uuid4
 
 from .._engine.optional import require
 from .._engine.vectors import BLOCK
 from ..metrics.embedding import EmbeddingMetric
-from ..relevance.rows import check_ids
-from .arrays import Progress, blocks_of, open_blocks
+from .arrays import Progress
+from .items import ItemBlock, Items
 
 BATCH = 256  # points per request
 
@@ -22,6 +23,7 @@ def to_qdrant(
     *,
     collection: str = "items",
     ids: Any = None,
+    payload: Any = None,
     replace: bool = False,
     block_size: int = BLOCK,
     progress: Progress | None = None,
@@ -33,6 +35,9 @@ def to_qdrant(
     under a `BilinearMetric`, else Euclidean distances. Under the cosine, vectors have unit length
     before they are mapped.
 
+    The name is an alias of a collection. A new export is uploaded to another collection, counted,
+    and the alias is switched to it in one step; only then is the old collection deleted.
+
     Parameters
     ----------
     metric : LinearMetric, BilinearMetric or AsymmetricMetric
@@ -42,11 +47,13 @@ def to_qdrant(
     client : qdrant_client.QdrantClient
         A client of a server, or of a local store in a folder or in memory.
     collection : str, default="items"
-        Name of the collection.
+        The alias to search by.
     ids : array-like of str, optional
         Names of the items.
+    payload : sequence of dict, optional
+        What to store beside each item, as fields of the point's payload.
     replace : bool, default=False
-        Delete an existing collection of that name first.
+        Replace what an earlier export uploaded under that name.
     block_size : int, default=8192
         Rows per block.
     progress : callable, optional
@@ -63,36 +70,101 @@ def to_qdrant(
     >>> [point.payload["name"] for point in nearest.points]
     ['c', 'b']
     """
-    blocks = open_blocks(metric, vectors, block_size)
-    names = check_ids(ids, blocks.n_rows, "ids")
-    _create(metric, client, collection, replace)
-    for start, block in blocks_of(metric, blocks, progress):
-        stop = start + len(block)
-        payload = None
-        if names is not None:
-            payload = [{"name": str(name)} for name in names[start:stop]]
-        client.upload_collection(
-            collection,
-            vectors=metric.embed_items(block).astype(np.float32, copy=False),
-            ids=range(start, stop),
-            payload=payload,
-            batch_size=BATCH,
-            wait=True,
+    items = Items(metric, vectors, ids, payload, block_size)
+    _check_fields(items)
+    models = require("qdrant_client.models", extra="qdrant")
+    _check_name(client, collection, replace)
+    filled = f"{collection}-rankspace-{uuid4().hex[:12]}"
+    distance = models.Distance.DOT if metric.inner_product else models.Distance.EUCLID
+    client.create_collection(
+        filled, models.VectorParams(size=items.width, distance=distance)
+    )
+    try:
+        _upload(items, client, filled, progress)
+        _switch(models, client, collection, filled)
+    except BaseException:
+        client.delete_collection(filled)
+        raise
+    _delete_others(client, collection, filled)
+
+
+def _check_fields(items: Items) -> None:
+    """Raise if a payload has the field of the names."""
+    if items.ids is None:
+        return
+    for row, record in enumerate(items.payload or []):
+        if "name" in record:
+            raise ValueError(
+                f"payload must not have the field 'name', which holds the id: row {row} has one."
+            )
+
+
+def _check_name(client: Any, collection: str, replace: bool) -> None:
+    aliases = {alias.alias_name for alias in client.get_aliases().aliases}
+    if collection in aliases:
+        if not replace:
+            raise ValueError(
+                f"collection must be new: {collection} exists. Pass replace=True to replace it."
+            )
+    elif collection in _collections(client):
+        raise ValueError(
+            f"collection must be new or an alias, which can be switched: {collection} is a "
+            "collection. Export under another name, or delete it first."
         )
 
 
-def _create(
-    metric: EmbeddingMetric, client: Any, collection: str, replace: bool
+def _collections(client: Any) -> list[str]:
+    return [found.name for found in client.get_collections().collections]
+
+
+def _upload(
+    items: Items, client: Any, collection: str, progress: Progress | None
 ) -> None:
-    models = require("qdrant_client.models", extra="export")
-    if client.collection_exists(collection):
-        if not replace:
-            raise ValueError(
-                f"collection must be new: {collection} exists. Pass replace=True to delete it."
-            )
-        client.delete_collection(collection)
-    distance = models.Distance.EUCLID
-    if metric.inner_product:
-        distance = models.Distance.DOT
-    params = models.VectorParams(size=len(metric.item_map), distance=distance)
-    client.create_collection(collection, params)
+    start = 0
+    for block in items.blocks(progress):
+        stop = start + len(block.vectors)
+        client.upload_collection(
+            collection,
+            vectors=block.vectors,
+            ids=range(start, stop),
+            payload=_payloads(block),
+            batch_size=BATCH,
+            wait=True,
+        )
+        start = stop
+    stored = client.count(collection, exact=True).count
+    if stored != items.n_rows:
+        raise RuntimeError(
+            f"Qdrant must hold {items.n_rows} points: it has {stored}. Export them again."
+        )
+
+
+def _payloads(block: ItemBlock) -> list[dict[str, Any]] | None:
+    if isinstance(block.names, range) and block.payloads is None:
+        return None
+    payloads: list[dict[str, Any]] = [{} for _ in block.names]
+    if block.payloads is not None:
+        payloads = list(map(json.loads, block.payloads))
+    if not isinstance(block.names, range):
+        for record, name in zip(payloads, block.names, strict=True):
+            record["name"] = name
+    return payloads
+
+
+def _switch(models: Any, client: Any, collection: str, filled: str) -> None:
+    """Let the alias name the new collection, in one step."""
+    steps: list[Any] = []
+    if collection in {alias.alias_name for alias in client.get_aliases().aliases}:
+        old = models.DeleteAlias(alias_name=collection)
+        steps.append(models.DeleteAliasOperation(delete_alias=old))
+    new = models.CreateAlias(collection_name=filled, alias_name=collection)
+    steps.append(models.CreateAliasOperation(create_alias=new))
+    client.update_collection_aliases(steps)
+
+
+def _delete_others(client: Any, collection: str, filled: str) -> None:
+    """Delete the collections of earlier exports, those that were killed included."""
+    ours = re.compile(re.escape(collection) + "-rankspace-[0-9a-f]{12}")
+    for name in _collections(client):
+        if name != filled and ours.fullmatch(name):
+            client.delete_collection(name)
