@@ -18,7 +18,7 @@ from .._engine.vectors import is_vector_file
 # Options that name what a verb reads.
 INPUTS = (
     *("data", "corpus", "vectors", "queries", "embeddings", "labels", "qrels", "ids"),
-    *("query_ids", "metric", "run", "before", "after", "judgments"),
+    *("query_ids", "metric", "run", "before", "after", "judgments", "signals"),
 )
 # Targets of an export whose --output is a folder.
 FOLDER_STORES = ("qdrant", "lancedb")
