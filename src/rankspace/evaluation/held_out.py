@@ -68,8 +68,7 @@ class Judge:
             lists = np.split(table.indices, table.indptr[1:-1])
             ranking = index.rerank(queries, lists, query_items=query_items)
             return self._scored(ranking, ranking)
-        depth = rank_depth(judged, self.measure, self.depth)
-        ranking = index.rank(queries, depth, query_items=query_items)
+        ranking = rank_for(index, queries, judged, self.measure, self.depth)
         _, cut = parse_measure(self.measure)
         if cut:
             return self._scored(ranking, ranking)
@@ -118,13 +117,29 @@ def without_ignored(ranking: Ranking, judged: Relevance) -> Ranking:
     )
 
 
-def rank_depth(judged: Relevance, measure: str, depth: int = TOP) -> int:
-    """How many items to rank for a measure, when those that a query ignores are left out."""
+def rank_for(
+    index: Index,
+    queries: np.ndarray,
+    judged: Relevance,
+    measure: str,
+    depth: int = TOP,
+) -> Ranking:
+    """Lists that are long enough for a measure, when items that a query ignores are left out."""
     _, cut = parse_measure(measure)
-    ignored = 0
+    depths = np.full(judged.n_queries, max(cut, depth))
     if judged.unjudged == "ignore":
-        ignored = int(judged._count(np.isnan(judged.grades)).max(initial=0))
-    return max(1, min(max(cut, depth) + ignored, judged.n_items))
+        depths += judged._count(np.isnan(judged.grades))
+    # A few queries ignore many items. Those that need lists of about the same length are searched
+    # for together.
+    sizes = np.ceil(np.log2(depths)).astype(np.int64)
+    blocks = []
+    for size in np.unique(sizes):
+        members = sizes == size
+        longest = min(int(depths[members].max()), judged.n_items)
+        query_items = judged.query_items[members]
+        blocks.append(index.rank(queries[members], longest, query_items=query_items))
+    places = np.argsort(np.argsort(sizes, kind="stable"))
+    return Ranking.join(blocks).take_queries(places)
 
 
 def oriented_values(ranking: Any, judged: Relevance, measure: str) -> np.ndarray:

@@ -10,7 +10,7 @@ from ..relevance.splits import Split
 from ..search.index import Index
 from ..search.memory import memory_scores
 from ..search.ranking import Ranking
-from .held_out import oriented_values, rank_depth
+from .held_out import oriented_values, rank_for
 from .measures import parse_measure
 
 # Weights of the memory that are tried, in units of the similarity; 0 is the baseline.
@@ -31,33 +31,30 @@ def memory_values(
     if split.queries is None or not cut or not judged.unlisted_is_irrelevant:
         return np.full((len(WEIGHTS), judged.n_queries), np.nan)
     excess = memory_scores(split.points, split.queries, split.relevance)
-    nearest = index.rank(split.points, rank_depth(judged, measure))
+    nearest = rank_for(index, split.points, judged, measure)
     lists = []
     for query in range(judged.n_queries):
         remembered = excess.indices[excess.indptr[query] : excess.indptr[query + 1]]
         listed = nearest.items[nearest.indptr[query] : nearest.indptr[query + 1]]
         lists.append(np.union1d(listed, remembered))
     candidates = index.rerank(split.points, lists)
+    owners = np.repeat(np.arange(judged.n_queries), np.diff(candidates.indptr))
     unit = 1.0
     if similarity != "cosine":
         unit = _mean_length(split.points) * _mean_length(split.X)
+    added = unit * np.ravel(excess[owners, candidates.items])
+    keys = candidates.distances.astype(float)
+    if similarity == "euclidean":
+        keys = keys**2 / 2
     values = []
     for weight in WEIGHTS:
-        ranking = _reranked(candidates, excess, weight * unit, similarity)
+        ranking = _sorted(candidates, owners, keys - weight * added)
         values.append(oriented_values(ranking, judged, measure))
     return np.array(values)
 
 
-def _reranked(
-    candidates: Ranking, excess: Any, weight: float, similarity: str
-) -> Ranking:
-    """Candidates by their similarity plus the weighted memory."""
-    lengths = np.diff(candidates.indptr)
-    owners = np.repeat(np.arange(lengths.size), lengths)
-    keys = candidates.distances.astype(float)
-    if similarity == "euclidean":
-        keys = keys**2 / 2
-    keys = keys - weight * np.ravel(excess[owners, candidates.items])
+def _sorted(candidates: Ranking, owners: np.ndarray, keys: np.ndarray) -> Ranking:
+    """Candidates in the order of other keys."""
     order = np.lexsort((candidates.items, keys, owners))
     return Ranking(
         candidates.indptr, candidates.items[order], keys[order], candidates.n_items

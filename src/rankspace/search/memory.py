@@ -94,16 +94,20 @@ def memory_scores(Q: Any, past_queries: Any, relevance: Relevance) -> Any:
     """Queries by documents: how much the best cosine of a past query exceeds 0.5, sparse."""
     cosines = _directions(Q) @ _directions(past_queries).T
     table = relevance.judged_lists()
-    relevant = table.data >= relevance.min_relevant_grade
-    owners = np.repeat(np.arange(relevance.n_queries), np.diff(table.indptr))[relevant]
-    documents = table.indices[relevant]
-    rows = []
+    table.data = table.data >= relevance.min_relevant_grade
+    table.eliminate_zeros()
+    # For each document that is relevant to some, the past queries that it is relevant to.
+    by_document = table.tocsc()
+    documents = np.flatnonzero(np.diff(by_document.indptr))
+    starts = by_document.indptr[documents]
+    columns, values = [np.empty(0, dtype=np.int64)], [np.empty(0)]
     for row in cosines:
-        above = (row[owners] - SIMILAR).clip(min=0)
-        best = np.zeros(relevance.n_items)
-        np.maximum.at(best, documents, above)
-        rows.append(scipy.sparse.csr_array(best[None]))
-    return scipy.sparse.vstack(rows, format="csr")
+        best = np.maximum.reduceat(row[by_document.indices], starts) - SIMILAR
+        columns.append(documents[best > 0])
+        values.append(best[best > 0])
+    indptr = indptr_of(np.array([part.size for part in columns[1:]]))
+    content = (np.concatenate(values), np.concatenate(columns), indptr)
+    return scipy.sparse.csr_array(content, (len(cosines), relevance.n_items))
 
 
 def _directions(vectors: np.ndarray) -> np.ndarray:

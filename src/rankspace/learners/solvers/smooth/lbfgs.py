@@ -33,6 +33,7 @@ class Minimum(NamedTuple):
     converged: bool
     n_steps: int
     history: Sequence[Curvature] = ()
+    gradient: np.ndarray | None = None
 
 
 class Curvature(NamedTuple):
@@ -55,10 +56,15 @@ class Point(NamedTuple):
     value: float
     gradient: np.ndarray
 
+    def steeper(self, added: float) -> Point:
+        """The point after ``added`` times the squared length went into the function."""
+        value = self.value + added * float(np.vdot(self.x, self.x))
+        return Point(self.x, value, self.gradient + 2 * added * self.x)
+
 
 def minimize_lbfgs(
     function: Function,
-    start: np.ndarray,
+    start: np.ndarray | Point,
     *,
     tol: float,
     max_iter: int,
@@ -68,8 +74,9 @@ def minimize_lbfgs(
 ) -> Minimum:
     """L-BFGS until two steps in a row lower the loss by no more than a fraction ``tol`` each.
 
-    Losses below ``floor`` count as ``floor``. A ``history`` of curvature from a search of nearly
-    the same function saves the first steps.
+    Losses below ``floor`` count as ``floor``. A start whose value and gradient are known saves an
+    evaluation, and a ``history`` of curvature from a search of nearly the same function saves the
+    first steps.
     """
     losses: list[float] = []
     n_small = 0
@@ -88,7 +95,13 @@ def minimize_lbfgs(
     # A search that finds nothing lower ends at a kink of the loss, as good as any.
     converged = n_small == PATIENCE or len(losses) <= max_iter
     return Minimum(
-        point.x, losses[-1], losses[1:], converged, len(losses) - 1, tuple(known)
+        point.x,
+        losses[-1],
+        losses[1:],
+        converged,
+        len(losses) - 1,
+        tuple(known),
+        point.gradient,
     )
 
 
@@ -125,7 +138,9 @@ def minimize_scipy(
 
 
 def lbfgs_steps(
-    function: Function, x: np.ndarray, history: deque[Curvature] | None = None
+    function: Function,
+    start: np.ndarray | Point,
+    history: deque[Curvature] | None = None,
 ) -> Iterator[Point]:
     """Points of an L-BFGS search, each lower than the one before, until none is lower.
 
@@ -133,7 +148,7 @@ def lbfgs_steps(
     """
     if history is None:
         history = deque(maxlen=MEMORY)
-    point = Point(x, *function(x))
+    point = start if isinstance(start, Point) else Point(start, *function(start))
     yield point
     while True:
         length = 1.0

@@ -16,7 +16,7 @@ from scipy.special import xlogy
 from ...._engine.parallel.threads import thread_map
 from ....evaluation.measures import gains_of
 from ....relevance.relevance import Relevance
-from .lbfgs import Curvature, Function, Minimum, minimize_lbfgs
+from .lbfgs import Curvature, Function, Minimum, Point, minimize_lbfgs
 
 RELEVANT, IRRELEVANT, LEFT_OUT = 2, 1, 0
 # Queries and items of a block: few enough for every thread to get a block.
@@ -83,23 +83,25 @@ class SmoothLoss:
         A search ends as in `minimise`. ``check`` is called before each evaluation.
         """
         unit = first_unit(start, regs[0])
-        away = np.zeros(start.shape)
+        origin: np.ndarray | Point = np.zeros(start.shape)
         history: Sequence[Curvature] = ()
-        before = regs[0]
-        for reg in regs:
-            added = (reg - before) * unit**2
+        for number, reg in enumerate(regs):
             minimum = minimize_lbfgs(
                 self._objective(row_loss, start, unit, reg, check),
-                away,
+                origin,
                 tol=tol,
                 max_iter=max_iter,
                 floor=0.0,
-                history=[curvature.steeper(added) for curvature in history],
+                history=history,
             )
-            away = minimum.parameters
-            history = minimum.history
-            before = reg
-            yield start + unit * away
+            yield start + unit * minimum.parameters
+            # The next loss differs by a known function, so nothing has to be evaluated anew.
+            following = regs[min(number + 1, len(regs) - 1)]
+            added = (following - reg) * unit**2
+            assert minimum.gradient is not None
+            end = Point(minimum.parameters, minimum.loss, minimum.gradient)
+            origin = end.steeper(added)
+            history = [curvature.steeper(added) for curvature in minimum.history]
 
     def _objective(
         self,
