@@ -25,6 +25,7 @@ import numpy as np
 from _table import publish
 from scipy.stats import t
 
+from rankspace import Index
 from rankspace.datasets import open_dataset
 from rankspace.evaluation.cross_validation import Folds, Question
 from rankspace.evaluation.held_out import Judge
@@ -236,11 +237,11 @@ class Recorded(Family):
     paths: dict[bytes, list[EmbeddingMetric]] = field(default_factory=dict)
 
     def metrics(
-        self, X: Any, relevance: Relevance, queries: Any, check: Callable[[], Any]
+        self, X: Any, relevance: Relevance, queries: Any, index: Index | None = None
     ) -> Iterator[EmbeddingMetric]:
         """The metrics of the family."""
         path = self.paths.setdefault(queries.tobytes(), [])
-        for metric in self.family.metrics(X, relevance, queries, check):
+        for metric in self.family.metrics(X, relevance, queries, index):
             path.append(metric)
             yield metric
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from rankspace import ListwiseMap, Relevance, tune
+from rankspace import Index, ListwiseMap, Relevance, tune
 from rankspace.datasets import Dataset
 from rankspace.evaluation.cross_validation import (
     Evidence,
@@ -202,7 +202,7 @@ class Learner:
         return ("",) if self.learn else ()
 
     def metrics(
-        self, X: Any, relevance: Relevance, queries: Any, check: Callable[[], Any]
+        self, X: Any, relevance: Relevance, queries: Any, index: Index | None
     ) -> Iterator[EmbeddingMetric]:
         """The metric, if there is a learner."""
         if self.learn is not None:

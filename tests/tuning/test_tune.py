@@ -11,7 +11,7 @@ from scipy import stats
 
 from planted import hidden, topics, unit_length
 from rankspace import BilinearMetric, Index, LinearMetric, Relevance, evaluate, tune
-from rankspace._engine.parallel import Threads
+from rankspace._engine.parallel import Threads, check_interruption, interrupted_by
 from rankspace.evaluation import cross_validation
 from rankspace.evaluation.significance import ClusteredMean
 from rankspace.learners import families
@@ -349,6 +349,24 @@ def test_a_perfect_baseline_is_answered_at_once(tolerance, monkeypatch):
 def test_an_error_of_one_is_not_taken_for_a_perfect_score():
     X, relevance, Q = hidden()
     assert learned(X, relevance, Q, measure="ranking-error").report.path
+
+
+@pytest.mark.parametrize("method", ["query", "mlr", "diagonal", "frml"])
+def test_a_fit_is_interrupted_between_its_steps(method):
+    X, relevance, Q = topics()
+    calls = []
+
+    def check():
+        calls.append(None)
+        if len(calls) == 12:
+            raise TimeoutError
+
+    (family,) = families.families([method], "cosine", MEASURE, True, 0)
+    path = family.metrics(X.astype(np.float32), relevance, Q.astype(np.float32))
+    with interrupted_by(check), pytest.raises(TimeoutError):
+        next(path)
+    assert len(calls) == 12
+    check_interruption()  # the check is gone
 
 
 def test_a_budget_that_is_too_small_keeps_and_names_what_was_skipped():

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from .._engine.parallel import Step, current_backend
+from .._engine.parallel import Step, current_backend, interrupted_by
 from ..relevance.relevance import Relevance
 from ..relevance.splits import (
     GroupFolds,
@@ -26,7 +26,7 @@ from ..relevance.splits import (
     only_trainable,
     share_known,
 )
-from ..search.index import Embedding
+from ..search.index import Embedding, Index
 from .held_out import TOP, Judge
 from .memory import WEIGHTS, memory_values
 from .search_task import MAX_QUERIES, SearchTask
@@ -56,9 +56,9 @@ class Path(Protocol):
         """A name for each metric."""
 
     def metrics(
-        self, X: Any, relevance: Relevance, queries: Any, check: Check
+        self, X: Any, relevance: Relevance, queries: Any, index: Index | None
     ) -> Iterator[Embedding]:
-        """Learn the metrics; ``check`` may raise to end the path."""
+        """Learn the metrics; the index is one of ``X``, for hard negatives."""
 
 
 class HeldOutValues(NamedTuple):
@@ -151,6 +151,10 @@ class _FoldStep(Step):
 
     def map_block(self, fold: int, state: Any) -> HeldOutValues | None:
         """Values of the held-out queries of a fold; None if no query is left to learn from."""
+        with interrupted_by(self.check):
+            return self._values(fold)
+
+    def _values(self, fold: int) -> HeldOutValues | None:
         split = held_out_split(self.task, self.folds, self.sample, fold)
         if not split.relevance.n_queries:
             return None
@@ -159,9 +163,8 @@ class _FoldStep(Step):
         judge = Judge(split, task.similarity, task.measure, index, task.depth)
         scored = [judge.baseline()]
         training = (split.X, split.relevance, split.queries)
-        for metric in self.path.metrics(*training, self.check):
+        for metric in self.path.metrics(*training, index):
             scored.append(judge.score(metric))
-            self.check()
         known = np.zeros(split.judged.n_queries)
         if isinstance(self.folds, QueryFolds):
             known = share_known(split.relevance, split.judged)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from .._engine.similarity import unit_rows
 from ..evaluation.measures import parse_measure
 from ..metrics.embedding import EmbeddingMetric, LinearMetric
 from ..relevance.relevance import Relevance
+from ..search.index import Index
 from .base import BaseRanker
 from .frml import FRML
 from .hard_negatives import with_hard_negatives
@@ -52,16 +53,21 @@ class Family:
     strengths: tuple[str, ...]
 
     def metrics(
-        self, X: Any, relevance: Relevance, queries: Any, check: Callable[[], Any]
+        self, X: Any, relevance: Relevance, queries: Any, index: Index | None = None
     ) -> Iterator[EmbeddingMetric]:
-        """Learn the metric of each strength; ``check`` may raise to end the path."""
+        """Learn the metric of each strength; an index of ``X`` saves making one."""
         raise NotImplementedError
 
     def metric(
-        self, X: Any, relevance: Relevance, queries: Any, strength: int
+        self,
+        X: Any,
+        relevance: Relevance,
+        queries: Any,
+        strength: int,
+        index: Index | None = None,
     ) -> EmbeddingMetric:
         """Learn the metric of one strength, counted from 1, along the path to it."""
-        path = self.metrics(X, relevance, queries, _no_check)
+        path = self.metrics(X, relevance, queries, index)
         return next(itertools.islice(path, strength - 1, None))
 
 
@@ -72,15 +78,17 @@ class ListwiseFamily(Family):
     estimator: ListwiseMap
 
     def metrics(
-        self, X: Any, relevance: Relevance, queries: Any, check: Callable[[], Any]
+        self, X: Any, relevance: Relevance, queries: Any, index: Index | None = None
     ) -> Iterator[EmbeddingMetric]:
         """Learn the map of each ``reg``."""
-        X, relevance = with_hard_negatives(X, relevance, queries, self.similarity)
+        X, relevance = with_hard_negatives(
+            X, relevance, queries, self.similarity, index
+        )
         n_queries = relevance.n_queries
         if queries is None:
             n_queries = min(n_queries, self.estimator.max_items)
         regs = [total / n_queries for total in TOTAL_REGS]
-        return self.estimator.path(X, relevance, regs, queries=queries, check=check)
+        return self.estimator.path(X, relevance, regs, queries=queries)
 
 
 @dataclass(frozen=True)
@@ -90,25 +98,22 @@ class EstimatorFamily(Family):
     estimators: tuple[BaseRanker, ...]
 
     def metrics(
-        self, X: Any, relevance: Relevance, queries: Any, check: Callable[[], Any]
+        self, X: Any, relevance: Relevance, queries: Any, index: Index | None = None
     ) -> Iterator[EmbeddingMetric]:
         """Fit each estimator."""
-        X, relevance = with_hard_negatives(X, relevance, queries, self.similarity)
+        X, relevance = with_hard_negatives(
+            X, relevance, queries, self.similarity, index
+        )
         if self.similarity == "cosine":
             X = unit_rows(X, "X")
             queries = None if queries is None else unit_rows(queries, "queries")
         for estimator in self.estimators:
-            check()
             metric = clone(estimator).fit(X, relevance, queries=queries).metric_
             yield LinearMetric(
                 metric.components,
                 similarity=self.similarity,
                 parameters=metric.parameters,
             )
-
-
-def _no_check() -> None:
-    """Let a path run to its end."""
 
 
 def families(

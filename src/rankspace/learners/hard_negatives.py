@@ -28,13 +28,17 @@ def default_n_negatives(n_queries: int) -> int:
 
 
 def with_hard_negatives(
-    X: Any, relevance: Relevance, queries: Any, similarity: str | None = None
+    X: Any,
+    relevance: Relevance,
+    queries: Any,
+    similarity: str | None = None,
+    index: Index | None = None,
 ) -> tuple[Any, Relevance]:
     """Judged items plus hard negatives, with the judgments of these items.
 
     Negatives are nearest by the similarity that the metric is for. Nothing is left out if the
     queries are items themselves, nor if no similarity is named and items differ in length: what is
-    near then depends on the similarity.
+    near then depends on the similarity. An index of all items by it saves making one.
     """
     if queries is None or (relevance.query_items >= 0).any():
         return X, relevance
@@ -44,7 +48,7 @@ def with_hard_negatives(
         return X, relevance
     if similarity is None and not has_equal_norms(X):
         return X, relevance
-    index = Index(X, similarity=similarity)
+    index = index or Index(X, similarity=similarity)
     negatives = mine_hard_negatives(index, queries, judged, n_negatives)
     items = np.sort(np.concatenate((judged, negatives)))
     return X[items], relevance._take_items(items)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -181,7 +181,6 @@ class ListwiseMap(WeightedFit, LinearRanker):
         regs: Sequence[float],
         *,
         queries: Any = None,
-        check: Callable[[], Any] = lambda: None,
     ) -> Iterator[EmbeddingMetric]:
         """Learn a metric for each ``reg``, warm-started: each search starts at the last map.
 
@@ -195,8 +194,6 @@ class ListwiseMap(WeightedFit, LinearRanker):
             Values of ``reg``, best in descending order.
         queries : array-like of shape (n_queries, n_features), optional
             Queries that are not rows of ``X``.
-        check : callable, optional
-            Called before each evaluation of the loss; an exception that it raises ends the path.
 
         Yields
         ------
@@ -216,9 +213,7 @@ class ListwiseMap(WeightedFit, LinearRanker):
         self._check_params()
         X, relevance, queries = self._training_data(X, y, queries)
         problems, whitening = self._problems(X, relevance, queries)
-        paths = [
-            problem.path(regs, self.tol, self.max_iter, check) for problem in problems
-        ]
+        paths = [problem.path(regs, self.tol, self.max_iter) for problem in problems]
         for reg in regs:
             maps = []
             for problem, path in zip(problems, paths, strict=True):
@@ -516,11 +511,7 @@ class _Problem:
         )
 
     def path(
-        self,
-        regs: Sequence[float],
-        tol: float,
-        max_iter: int,
-        check: Callable[[], Any],
+        self, regs: Sequence[float], tol: float, max_iter: int
     ) -> Iterator[np.ndarray]:
         """Minimise for each ``reg``, warm-started."""
         return Grouped(self.losses).path(
@@ -529,7 +520,6 @@ class _Problem:
             regs,
             tol=tol,
             max_iter=max_iter,
-            check=check,
         )
 
     @property

@@ -218,8 +218,9 @@ def tune(
             progress("learning from all queries", 1.0)
             data = task if refit_on_dev else trials.training
             method = best.family.label
+            index = None if data.queries is None else data.index()
             metric = best.family.metric(
-                data.X, data.relevance, data.queries, best.strength
+                data.X, data.relevance, data.queries, best.strength, index
             )
         fused = None
         if best is not None and signals:

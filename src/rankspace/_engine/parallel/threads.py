@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
 from .. import OMP_NUM_THREADS
+from .interruption import check_interruption
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
@@ -155,11 +156,12 @@ def ordered_map(
     """
     # Threads of a pool must not wait for others of the same pool.
     if n == 1 or _in_pool():
-        yield from map(work, parts)
+        yield from _one_by_one(work, parts)
         return
     futures: deque[Future[Result]] = deque()
     try:
         for part in parts:
+            check_interruption()
             if len(futures) >= max_in_flight:
                 yield futures.popleft().result()
             futures.append(_pool(n).submit(work, part))
@@ -169,6 +171,15 @@ def ordered_map(
         for future in futures:
             future.cancel()
         wait(futures)
+
+
+def _one_by_one(
+    work: Callable[[Part], Result], parts: Iterable[Part]
+) -> Iterator[Result]:
+    """Map in this thread."""
+    for part in parts:
+        check_interruption()
+        yield work(part)
 
 
 def thread_map(
@@ -181,7 +192,7 @@ def thread_map(
     held.
     """
     if _in_pool():
-        yield from map(work, parts)
+        yield from _one_by_one(work, parts)
         return
     n = n_threads() if len(parts) > 1 else 1
     size = depth * n

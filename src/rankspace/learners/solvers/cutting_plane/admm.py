@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...._engine.parallel import check_interruption
 from ...._engine.parallel.threads import single_threaded_blas
 from .cones import AllVectors
 from .simplex_qp import simplex_qp
@@ -163,6 +164,7 @@ class PlaneProblem:
         lower = -np.inf
         self._steps = 0
         for iteration in range(1, max_iter + 1):
+            check_interruption()
             self._step()
             if iteration % 5 and iteration < max_iter:
                 continue

@@ -76,18 +76,17 @@ class SmoothLoss:
         *,
         tol: float,
         max_iter: int,
-        check: Callable[[], Any] = lambda: None,
     ) -> Iterator[np.ndarray]:
         """Minimise for each ``reg``, from the last minimum and with the curvature met so far.
 
-        A search ends as in `minimise`. ``check`` is called before each evaluation.
+        A search ends as in `minimise`.
         """
         unit = first_unit(start, regs[0])
         origin: np.ndarray | Point = np.zeros(start.shape)
         history: Sequence[Curvature] = ()
         for number, reg in enumerate(regs):
             minimum = minimize_lbfgs(
-                self._objective(row_loss, start, unit, reg, check),
+                self._objective(row_loss, start, unit, reg),
                 origin,
                 tol=tol,
                 max_iter=max_iter,
@@ -104,17 +103,11 @@ class SmoothLoss:
             history = [curvature.steeper(added) for curvature in minimum.history]
 
     def _objective(
-        self,
-        row_loss: Any,
-        start: np.ndarray,
-        unit: float,
-        reg: float,
-        check: Callable[[], Any] = lambda: None,
+        self, row_loss: Any, start: np.ndarray, unit: float, reg: float
     ) -> Function:
         """The regularised loss as a function of the way from the start, in some unit."""
 
         def objective(steps: np.ndarray) -> tuple[float, np.ndarray]:
-            check()
             away = unit * steps
             value, gradient = self.value_and_gradient(start + away, row_loss)
             gradient += 2 * reg * away

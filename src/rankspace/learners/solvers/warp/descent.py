@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...._engine.parallel import check_interruption
 from ...._engine.parallel.threads import single_threaded_blas
 from ..points import Points
 from .embeddings import AllItems, DrawnItems, choose_strategy
@@ -116,6 +117,7 @@ class Descent:
         start_norm = float(np.linalg.norm(progress.start.T @ progress.start))
         n_batches = -(-n_triplets // size)
         for _ in range(n_batches):
+            check_interruption()
             batch = space.draw(self.sampling, progress.n_triplets, size)
             weights = self.sampling.violator_weights(
                 batch.queries, batch.neg, batch.draws
