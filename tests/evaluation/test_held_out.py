@@ -151,6 +151,20 @@ def test_items_have_their_numbers_in_X_when_rows_are_held_out():
         np.testing.assert_array_equal(found.tops[number], order[:TOP])
 
 
+def test_queries_that_ignore_different_numbers_of_items_keep_their_places():
+    X, Q, _ = problem()
+    order = np.argsort(((Q[:, None] - X) ** 2).sum(axis=2), axis=1)
+    sizes = np.resize([3, 60, 5, 20, 4], len(Q))
+    lists = [order[query, :size].tolist() for query, size in enumerate(sizes)]
+    mask = np.random.default_rng(0).random(80) < 0.7
+    relevance = Relevance.from_lists(lists, n_items=80)._ignoring(mask)
+    found = Judge(split_of(X, Q, relevance), "euclidean", MEASURE).baseline()
+    for query in range(20, 40):
+        judged = set(lists[query])
+        left = [i for i in order[query].tolist() if not (mask[i] and i in judged)]
+        assert found.tops[query - 20].tolist() == left[:TOP]
+
+
 # ---------------------------------------------------------------------- judged share
 
 
