@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import rankspace
+from rankspace._engine.project import DOCUMENTATION
 
 sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
 
@@ -43,6 +44,7 @@ if inventories:
 html_context = {"default_mode": "auto"}
 html_theme = "pydata_sphinx_theme"
 html_title = "rankspace"
+html_baseurl = DOCUMENTATION
 html_static_path = ["_static"]
 html_css_files = ["rankspace.css"]
 html_show_sourcelink = False

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.stats
 
-from rankspace._engine.tables import as_csv, as_markdown
+from rankspace._engine.tables import as_csv, as_frame, as_latex, as_markdown
 
 CONFIDENCE = 0.95
 PAIRED_HEADER = [
@@ -30,15 +28,6 @@ PAIRED_NOTE = (
     "title, and p-values of the corrected resampled t-test (Nadeau & Bengio 2003), which allows "
     "for training parts that overlap. 'p (Holm)' is corrected for the number of rows compared."
 )
-LATEX = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "±": r"$\pm$",
-    "–": "--",
-    **{character: f"\\{character}" for character in "&%$#_{}"},
-}
-SPECIAL = re.compile("|".join(map(re.escape, LATEX)))
 
 
 @dataclass(frozen=True)
@@ -67,39 +56,11 @@ class Table:
 
     def to_latex(self) -> str:
         """As a LaTeX table, which needs the package booktabs."""
-        head, *lines = (_latex_row(row) for row in (self.header, *self.rows))
-        columns = "l" + "r" * (len(self.header) - 1)
-        return "\n".join(
-            [
-                r"\begin{table}",
-                rf"\caption{{{_escape(self.title)}}}",
-                rf"\begin{{tabular}}{{{columns}}}",
-                r"\toprule",
-                head,
-                r"\midrule",
-                *lines,
-                r"\bottomrule",
-                r"\end{tabular}",
-                r"\end{table}",
-                "",
-            ]
-        )
+        return as_latex(self.header, self.rows, self.title)
 
     def to_frame(self) -> Any:
         """As a pandas DataFrame whose index is the first column."""
-        frame = import_module("pandas").DataFrame(
-            list(self.rows), columns=list(self.header)
-        )
-        return frame.set_index(self.header[0])
-
-
-def _latex_row(row: Sequence[Any]) -> str:
-    cells = [f"{cell:.4f}" if isinstance(cell, float) else str(cell) for cell in row]
-    return " & ".join(map(_escape, cells)) + r" \\"
-
-
-def _escape(text: str) -> str:
-    return SPECIAL.sub(lambda found: LATEX[found[0]], text)
+        return as_frame(self.header, self.rows)
 
 
 # ---------------------------------------------------------------------- paired tests

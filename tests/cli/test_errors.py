@@ -236,7 +236,7 @@ def test_the_types_of_all_estimators_are_understood():
         ("fit wine --output t.npy", "the file of a metric must end in .safetensors"),
         ("rank wine --output run.npy", "--output is a run file, which is text"),
         ("transform m.safetensors X.npy --output o.npz", "vectors must end in .npy"),
-        ("evaluate nowhere qrels --output t.pdf", "must end in .json, .md, .csv, .txt"),
+        ("evaluate nowhere qrels --output t.pdf", "must end in .json, .md, .csv, .tex, .txt"),
         ("rank nowhere --output " + "n" * 256, "file name too long"),
     ],
 )  # fmt: skip

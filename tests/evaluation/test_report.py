@@ -422,7 +422,9 @@ def test_written_files_replace_older_ones_and_can_be_read_by_others(mixed, tmp_p
 def test_an_unknown_ending_leaves_the_file_as_it_was(name, mixed, tmp_path):
     path = tmp_path / name
     path.write_text("precious")
-    message = f"the file of a table must end in .json, .md, .csv, .txt: got {path}."
+    message = (
+        f"the file of a table must end in .json, .md, .csv, .tex, .txt: got {path}."
+    )
     with pytest.raises(ValueError, match=whole(message)):
         mixed.write(path)
     assert path.read_text() == "precious"

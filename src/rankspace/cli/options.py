@@ -151,7 +151,7 @@ def add_judgments(parser: Any) -> None:
 def add_table_output(parser: Any) -> None:
     """Add the option ``--output`` of a verb that prints a table."""
     parser.add_argument(
-        "--output", help="also write the table to a .json, .md, .csv or .txt file"
+        "--output", help="also write the table to a .json, .md, .csv, .tex or .txt file"
     )
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
 
+from .._engine.tables import as_html
 from ..relevance.relevance import Relevance
 from ..relevance.rows import check_range, row_numbers, whole_numbers
 
@@ -116,13 +117,13 @@ class Dataset:
         """
         rows = self._rows_of(which)
         names = QUERY_FIELDS if self.has_queries else ITEM_FIELDS
-        fields = {name: _take(getattr(self, name), rows) for name in names}
+        taken = {name: _take(getattr(self, name), rows) for name in names}
         relevance = self.relevance
         if relevance is not None and self.has_queries:
             relevance = relevance.take_queries(rows)
         elif relevance is not None:
             relevance = relevance[rows]
-        return replace(self, relevance=relevance, splits={}, **fields)
+        return replace(self, relevance=relevance, splits={}, **taken)
 
     def fold(self, number: int) -> dict[str, np.ndarray]:
         """Rows of a published fold.
@@ -175,6 +176,27 @@ class Dataset:
         if self.relevance is not None:
             parts.append(f"{self.relevance.n_queries} queries")
         return f"Dataset({', '.join(parts)})"
+
+    def _repr_html_(self) -> str:
+        """What the data set has."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        hidden = ("name", "description", "n_unjudged")
+        rows = [
+            (name, _describe(value))
+            for name, value in values.items()
+            if name not in hidden and value is not None and _describe(value)
+        ]
+        return as_html(["field", ""], rows, before=[repr(self), self.description])
+
+
+def _describe(value: Any) -> str:
+    """The size of a field, in a few words."""
+    if isinstance(value, Relevance):
+        return repr(value)
+    if isinstance(value, dict):
+        return ", ".join(f"{name} ({len(rows):,})" for name, rows in value.items())
+    shape = getattr(value, "shape", None) or (len(value),)
+    return " x ".join(f"{size:,}" for size in shape)
 
 
 def labelled(name: str, X: Any, labels: np.ndarray, **fields: Any) -> Dataset:

@@ -12,11 +12,19 @@ from typing import Any
 import numpy as np
 
 from .._engine.files import PathLike, check_suffix, write_text
-from .._engine.tables import Row, as_csv, as_markdown, as_text
+from .._engine.tables import (
+    Row,
+    as_csv,
+    as_frame,
+    as_html,
+    as_latex,
+    as_markdown,
+    as_text,
+)
 from ..relevance.rows import row_numbers, take_or_none
 from .significance import bootstrap_interval, randomisation_p_value, weighted_mean
 
-TABLE_SUFFIXES = (".json", ".md", ".csv", ".txt")
+TABLE_SUFFIXES = (".json", ".md", ".csv", ".tex", ".txt")
 
 
 class _Table:
@@ -53,14 +61,32 @@ class _Table:
         """The table as comma-separated values."""
         return as_csv(self._header(), self._rows())
 
+    def to_latex(self) -> str:
+        """The table in LaTeX; it needs the package booktabs."""
+        return as_latex(self._header(), self._rows())
+
+    def to_frame(self) -> Any:
+        """The table as a pandas DataFrame whose index is the first column."""
+        return as_frame(self._header(), self._rows())
+
+    def _repr_html_(self) -> str:
+        first, notes = self._first_lines(), self._notes()
+        return as_html(self._header(), self._rows(), before=first, after=notes)
+
     def to_json(self) -> str:
         """All numbers as JSON; for a report this includes the scores of each query."""
         return json.dumps(self.to_dict(), indent=2)
 
     def write(self, path: PathLike) -> Path:
-        """Write to a file; its suffix .json, .md, .csv or .txt sets the format."""
+        """Write to a file; its suffix .json, .md, .csv, .tex or .txt sets the format."""
         check_suffix(path, "a table", TABLE_SUFFIXES)
-        formats = (self.to_json, self.to_markdown, self.to_csv, self.__str__)
+        formats = (
+            self.to_json,
+            self.to_markdown,
+            self.to_csv,
+            self.to_latex,
+            self.__str__,
+        )
         by_suffix = dict(zip(TABLE_SUFFIXES, formats, strict=True))
         as_format = by_suffix.get(Path(path).suffix, self.__str__)
         return write_text(path, as_format().rstrip("\n") + "\n")

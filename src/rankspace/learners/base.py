@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._engine.checks import check_finite
 from .._engine.parallel.threads import single_threaded_blas
+from .._engine.project import page_of
 from .._engine.vectors import as_rows
 from ..evaluation.measures import Measures, Report, evaluate
 from ..metrics.local import Metric
@@ -74,6 +75,10 @@ class BaseRanker(BaseEstimator):
         "queries": True,
         "sample_weight": True,
     }
+
+    # Where the HTML view of an estimator links to.
+    _doc_link_module = "rankspace"
+    _doc_link_template = page_of("{estimator_name}")
 
     metric_: Any
 

@@ -11,6 +11,7 @@ from typing import Any, Literal, Self, get_args
 
 import numpy as np
 
+from .._engine.tables import as_html
 from .constraints import rows_from_pairs, rows_from_triplets
 from .joins import check_numbering, join_error, stray_ids
 from .qrels import Judgment, judgments_of
@@ -729,6 +730,17 @@ class Relevance:
             f"Relevance({self.n_queries} queries, {self.n_items} items, "
             f"{self.items.size} judgments, unjudged={self.unjudged!r})"
         )
+
+    def _repr_html_(self) -> str:
+        """How many items are relevant and irrelevant to a query."""
+        counts = {"relevant": self.n_relevant, "irrelevant": self.n_irrelevant}
+        rows = [
+            (name, int(n.min()), float(np.median(n)), int(n.max()))
+            for name, n in counts.items()
+            if n.size
+        ]
+        header = ["items for a query", "least", "median", "most"]
+        return as_html(header, rows, before=[repr(self)])
 
 
 def _known_judgments(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._engine.checks import SIMILARITIES, check_choice, check_count
+from .._engine.tables import as_html
 from ..relevance.joins import row_names
 from ..relevance.rows import (
     as_ids,
@@ -31,6 +32,8 @@ from .fusion import (
     normalisations,
     reciprocal_ranks,
 )
+
+SHOWN = 5  # queries, and items of each, that a notebook shows
 
 
 @dataclass(frozen=True, eq=False)
@@ -425,6 +428,18 @@ class Ranking:
 
     def __repr__(self) -> str:
         return f"Ranking({self.n_queries} queries, {self.items.size} entries, {self.n_items} items)"
+
+    def _repr_html_(self) -> str:
+        """The first items of the first queries."""
+        shown = range(min(self.n_queries, SHOWN))
+        rows = [
+            (self.query_id(query), ", ".join(self.ids(query)[:SHOWN]))
+            for query in shown
+        ]
+        rest = self.n_queries - len(shown)
+        more = [f"and {rest:,} more queries"] if rest else []
+        header = ["query", f"first {SHOWN} items"]
+        return as_html(header, rows, before=[repr(self)], after=more)
 
 
 def _on_common_ids(rankings: Mapping[str, Ranking]) -> list[Ranking]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._engine.files import PathLike
-from .._engine.tables import Row, as_text
+from .._engine.tables import Row, as_html, as_text
 from ..display.page.answer import Answer, AnswerTable
 from ..display.page.html import measure_label
 from ..display.page.report import write_report
@@ -192,6 +192,12 @@ class TuneReport(_Table):
         for table in self._tables():
             lines += [as_text(table.header, table.rows), ""]
         return "\n".join([*lines, *self._notes()]).rstrip()
+
+    def _repr_html_(self) -> str:
+        first = self._first_lines()
+        return as_html(
+            self._header(), self._rows(), before=first, after=self.next_steps
+        )
 
     def _tables(self) -> list[AnswerTable]:
         """All tables that have rows."""

@@ -94,6 +94,9 @@ class Tuned:
     def __str__(self) -> str:
         return str(self.report)
 
+    def _repr_html_(self) -> str:
+        return self.report._repr_html_()
+
 
 def tune(
     X: Any,
