@@ -7,7 +7,7 @@ export RANKSPACE_DATA ?= $(wildcard $(abspath ../shared/data))
 BENCHMARKS ?= evaluate gmml imports letor oracles search
 SOURCES := pyproject.toml $(shell find src -name '*.py' -o -name py.typed)
 
-.PHONY: demo test check-long lint docs check-docs reproduce benchmarks matrix clean
+.PHONY: demo test check-long lint docs check-docs map reproduce benchmarks matrix clean
 
 demo: $(VENV)/.installed
 	$(BIN)/rankspace demo
@@ -33,6 +33,10 @@ docs: $(VENV)/.installed-docs
 # Open every page of the site in Chromium, on a screen and on a phone.
 check-docs: docs
 	$(BIN)/python docs/check_site.py docs/_build/html
+
+# The picture of the rooms in CONTRIBUTING.md, drawn from the imports.
+map:
+	$(PYTHON) docs/map.py
 
 # A table or figure of the papers: make reproduce NAME=mlr-table-2. Without NAME, list the recipes.
 reproduce: $(VENV)/.installed-plot
@@ -65,9 +69,16 @@ dist/.built: $(SOURCES) README.md LICENSE | $(VENV)/bin/python
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 	touch $@
 
+# The extras that go with a group of pyproject.toml, or with a name that is an extra itself.
+EXTRAS-dev := [index,export,parquet,text,cluster,lancedb,sqlite-vec,duckdb,usearch]
+EXTRAS-docs := [plot,export]
+EXTRAS-plot := [plot]
+GROUPS := dev docs
+
 $(VENV)/.installed $(VENV)/.installed-dev $(VENV)/.installed-docs $(VENV)/.installed-plot: \
 		$(VENV)/.installed%: dist/.built
 	wheel=$$(echo dist/*.whl) && \
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$wheel$(if $*,[$(*:-%=%)])" && \
+	$(BIN)/python .ci/requirements.py $(filter $(*:-%=%),$(GROUPS)) > dist/group.txt && \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$wheel$(EXTRAS$*)" -r dist/group.txt && \
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall "$$wheel"
 	touch $@

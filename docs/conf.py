@@ -46,6 +46,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "rankspace"
 html_baseurl = DOCUMENTATION
 html_static_path = ["_static"]
+html_extra_path = ["llms.txt"]
 html_css_files = ["rankspace.css"]
 html_show_sourcelink = False
 html_math_renderer = "mathml"

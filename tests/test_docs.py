@@ -83,6 +83,7 @@ def code_blocks(path):
 
 GUIDE = sorted((ROOT / "docs").glob("*.md"))
 PAGES = [ROOT / "README.md", *GUIDE]
+RUN = [*GUIDE, ROOT / "CONTRIBUTING.md"]
 
 
 NUMBER = re.compile(r"-?\d+\.\d+")
@@ -99,11 +100,13 @@ def assert_prints(printed, shown):
     np.testing.assert_allclose(values[0][: values[1].size], values[1], atol=0.01)
 
 
-@pytest.mark.parametrize("page", GUIDE, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", RUN, ids=lambda page: page.name)
 def test_code_of_the_pages_runs_and_prints_what_they_show(
     page, tmp_path, monkeypatch, capsys
 ):
     """A block of text right after a block of code is what the code prints."""
+    if not page.exists():
+        pytest.skip("the documentation is not beside the tests")
     monkeypatch.chdir(tmp_path)
     space = {}
     blocks = r"```python\n(.*?)```(?:\n+```text\n(.*?)```)?"
@@ -232,3 +235,25 @@ def test_anchors_of_the_readme_are_headings():
         headings = re.findall(r"^#+ (.*)$", (ROOT / link).read_text(), re.M)
         slugs = [re.sub(r"[^\w\- ]", "", line.lower()) for line in headings]
         assert anchor in [slug.replace(" ", "-") for slug in slugs]
+
+
+def test_the_page_of_learners_has_all_of_them():
+    """A row each, whose columns lists, sparse and partial_fit agree with the code."""
+    page = ROOT / "docs" / "learners.md"
+    if not page.exists():
+        pytest.skip("the documentation is not beside the tests")
+    rows = [line.strip("| ").split(" | ") for line in page.read_text().splitlines()]
+    table = {row[0].strip("`"): row[1:] for row in rows if len(row) == 9}
+    learners = {
+        name: getattr(rankspace, name)
+        for name in rankspace.__all__
+        if inspect.isclass(getattr(rankspace, name))
+        and issubclass(getattr(rankspace, name), rankspace.BaseRanker)
+        and name not in ("BaseRanker", "LinearRanker")
+    }
+    assert set(table) == {"learner", *learners}
+    for name, learner in learners.items():
+        lists, sparse, _, _, partial, *_ = (cell == "yes" for cell in table[name])
+        assert lists == learner._accepts_lists
+        assert sparse == bool(learner._accepts_sparse)
+        assert partial == hasattr(learner, "partial_fit")

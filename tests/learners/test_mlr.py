@@ -304,7 +304,7 @@ def test_stopping_early_names_the_gap(wine):
     [
         (MLR(C=0), "C == 0, must be > 0"),
         (MLR(tol=-1), "tol == -1, must be > 0"),
-        (MLR(measure="r@3"), "one of auc, p, knn, map, mrr, ndcg, ndcg-mlr: got 'r'"),
+        (MLR(measure="r@3"), "one of auc, knn, map, mrr, ndcg, ndcg-mlr, p: got 'r'"),
         (MLR(measure="maq"), "measure must be one of"),
         (MLR(constraint="low"), "constraint must be one of psd, diagonal: got 'low'"),
         (MLR(prior="identity"), "prior requires regularizer='frobenius'"),

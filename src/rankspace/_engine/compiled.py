@@ -25,7 +25,7 @@ config: Any = numba.config
 _config_lock = Lock()
 
 
-def kernel(function: Callable | None = None, **options: Any) -> Any:
+def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Compile a function with Numba at its first call, without the GIL: the decorator of kernels.
 
     The machine code is cached beside the source or in the user's cache folder, as Numba does;
@@ -40,7 +40,7 @@ def kernel(function: Callable | None = None, **options: Any) -> Any:
     return compiled
 
 
-def _cache_of(function: Callable) -> Any:
+def _cache_of(function: Callable[..., Any]) -> Any:
     """The cache of a function's machine code; Numba's rule for the folder comes first."""
     # Without an entry for the user, "~" would be a folder of that name in the working directory.
     if os.path.isabs(os.path.expanduser("~")) or config.CACHE_DIR:
@@ -60,7 +60,7 @@ class _CheckedResult(CompileResultCacheImpl):
     Numba itself compares only the file of the kernel, not the files of the kernels it calls.
     """
 
-    def __init__(self, function: Callable) -> None:
+    def __init__(self, function: Callable[..., Any]) -> None:
         self._folder = Path(inspect.getfile(function)).parent
         super().__init__(function)
 

@@ -44,7 +44,7 @@ def fitted_card(
 
 def _public_parameters(estimator: Any) -> dict[str, Any]:
     """The parameters that JSON can hold, without paths."""
-    plain = bool | int | float | list | tuple | None
+    plain = bool | int | float | list[Any] | tuple[Any, ...] | None
     parameters = {
         name: value
         for name, value in estimator.get_params().items()

@@ -23,9 +23,10 @@ from .callbacks import CallbackFit
 from .fit_data import WeightedFit
 from .linear import LinearRanker
 from .solvers.checkpoint import Checkpoint
+from .solvers.cutting_plane.additive import AdditiveMeasure
 from .solvers.cutting_plane.admm import Frobenius, PlaneProblem, Trace
 from .solvers.cutting_plane.cones import DiagonalCone, PSDCone
-from .solvers.cutting_plane.ranking_loss import ORACLE_MEASURES, Plane, RankingLoss
+from .solvers.cutting_plane.ranking_loss import Plane, RankingLoss, oracle_measures
 from .solvers.cutting_plane.solver import (
     Callback,
     SolverResult,
@@ -54,9 +55,12 @@ class MLR(CallbackFit, WeightedFit, LinearRanker):
     C : float, default=1000.0
         Weight of the violations, as in the paper, on data divided by the root mean squared distance
         of two items. If it is too small, the optimum is the zero metric, and a warning is issued.
-    measure : str, default="map"
+    measure : str or callable, default="map"
         Measure to optimise: ``auc``, ``p@k``, ``knn@k``, ``map``, ``mrr``, ``ndcg``, ``ndcg@k``,
-        ``ndcg-mlr`` or ``ndcg-mlr@k``. NDCG is optimised in its binary form.
+        ``ndcg-mlr`` or ``ndcg-mlr@k``. NDCG is optimised in its binary form. A function gives any
+        measure that is a sum over the relevant items: it takes the numbers P of relevant and N of
+        irrelevant items of a list, and returns an array of shape (P, N + 1), where entry (i, g) is
+        what the i-th relevant item adds with g irrelevant items above it.
     tol : float, default=0.01
         Stopping tolerance: stop when (upper bound - lower bound) / C is at most ``tol``.
     max_iter : int, default=200
@@ -133,7 +137,7 @@ class MLR(CallbackFit, WeightedFit, LinearRanker):
         self,
         C: float = 1000.0,
         *,
-        measure: str = "map",
+        measure: str | AdditiveMeasure = "map",
         tol: float = 0.01,
         max_iter: int = 200,
         constraint: str = "psd",
@@ -187,7 +191,7 @@ class MLR(CallbackFit, WeightedFit, LinearRanker):
     def _warn_of_grades(self, relevance: Relevance) -> None:
         """Warn if grades differ under NDCG, which is optimised in its binary form."""
         n_grades = np.unique(relevance.positive_grades[1]).size
-        if self.measure.startswith("ndcg") and n_grades > 1:
+        if str(self.measure).startswith("ndcg") and n_grades > 1:
             logger.warning(
                 "%s optimises the binary form of %s: all grades of at least %g count the same.",
                 type(self).__name__,
@@ -240,7 +244,7 @@ class MLR(CallbackFit, WeightedFit, LinearRanker):
     def _card(self) -> dict[str, Any]:
         return {
             "method": type(self).__name__,
-            "measure": self.measure,
+            "measure": getattr(self.measure, "__name__", str(self.measure)),
             "C": float(self.C),
         }
 
@@ -374,10 +378,11 @@ def check_solver_params(estimator: Any) -> None:
         )
 
 
-def check_oracle(measure: str) -> None:
+def check_oracle(measure: Any) -> None:
     """Raise an error unless there is a separation oracle for a measure."""
-    parse_measure(measure)
-    check_choice(measure.split("@")[0], "measure", ORACLE_MEASURES)
+    if not callable(measure):
+        parse_measure(measure)
+        check_choice(measure.split("@")[0], "measure", oracle_measures())
 
 
 def best_multiple(find_plane: Callable[[np.ndarray], Plane], cone: Any) -> float:

@@ -33,10 +33,10 @@ class MLRCV(ValidatedFit, LinearRanker):
     ----------
     Cs : sequence of float, default=(10, 100, 1000, 10000, 100000)
         Values of C to try.
-    measure : str, default="map"
+    measure : str or callable, default="map"
         Measure to optimise; see `MLR`.
     scoring : str, optional
-        Measure by which C is chosen; ``measure`` by default.
+        Measure by which C is chosen; ``measure`` by default, and required if that is a function.
     validation_fraction : float, default=0.2
         Fraction of the queries to hold out for validation, unless `fit` gets a validation set
         (``X_val``).
@@ -79,7 +79,7 @@ class MLRCV(ValidatedFit, LinearRanker):
         self,
         Cs: Any = (10, 100, 1000, 10000, 100000),
         *,
-        measure: str = "map",
+        measure: Any = "map",
         scoring: str | None = None,
         validation_fraction: float = 0.2,
         regularizer: str = "trace",
@@ -109,6 +109,11 @@ class MLRCV(ValidatedFit, LinearRanker):
     ) -> LinearMetric:
         self.Cs_ = self._path()
         check_solver_params(self)
+        if callable(self.measure) and self.scoring is None:
+            raise ValueError(
+                "scoring must name a measure where measure is a function: got None. Pass for "
+                "instance scoring='map'."
+            )
         measure, _ = parse_measure(self.scoring or self.measure)
         split = validation_split(self, (X, relevance, queries), **validation)
         self.scores_ = self._score_path(split or self._split(X, relevance, queries))

@@ -28,7 +28,7 @@ class RobustMLR(MLR):
         Weight of the violations; see `MLR`.
     sparsity : float, default=1.0
         Weight lambda of the (2,1)-norm.
-    measure : str, default="map"
+    measure : str or callable, default="map"
         Measure to optimise; see `MLR`.
     tol : float, default=0.01
         Stopping tolerance: stop when (upper bound - lower bound) / C is at most ``tol``.
@@ -80,7 +80,7 @@ class RobustMLR(MLR):
         C: float = 1000.0,
         *,
         sparsity: float = 1.0,
-        measure: str = "map",
+        measure: Any = "map",
         tol: float = 0.01,
         max_iter: int = 200,
         batch_size: int | None = None,

@@ -308,6 +308,35 @@ def ndcg_oracle(pos, neg, k, discounts):
     return ndcg_top(pos, neg, k, discounts, best)
 
 
+@kernel
+def additive_oracle(pos, neg, rewards):
+    """Oracle of any measure that is a sum over the relevant items, by dynamic programming.
+
+    rewards: (n_pos, n_neg + 1), what relevant item i adds with g irrelevant items above it.
+    """
+    n_pos, n_neg = rewards.shape[0], rewards.shape[1] - 1
+    neg_sums = running_sums(neg)
+    # Of rankings of the first items whose last one has at most g above: the best, and its number.
+    best = np.zeros(n_neg + 1)
+    number = np.empty((n_pos, n_neg + 1), dtype=np.int64)
+    for i in range(n_pos):
+        top = -np.inf
+        for g in range(n_neg + 1):
+            pairs = pos[i] * (n_neg - 2 * g) + 2 * neg_sums[g] - neg_sums[n_neg]
+            value = best[g] + pairs / (n_pos * n_neg) - rewards[i, g]
+            number[i, g] = number[i, g - 1] if g > 0 else 0
+            if value >= top:  # of equally good rankings, the worse
+                top = value
+                number[i, g] = g
+            best[g] = top
+    negs_above = np.empty(n_pos, dtype=np.int64)
+    g = n_neg
+    for i in range(n_pos - 1, -1, -1):
+        g = number[i, g]
+        negs_above[i] = g
+    return negs_above
+
+
 ORACLES = {
     "auc": auc_oracle,
     "precision": precision_oracle,

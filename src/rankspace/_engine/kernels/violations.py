@@ -11,6 +11,7 @@ import numpy as np
 from ..compiled import kernel
 from .measures import measure
 from .oracles import (
+    additive_oracle,
     auc_oracle,
     average_precision_oracle,
     knn_oracle,
@@ -83,16 +84,9 @@ def scores_of(distances, kinds, kind, n):
 
 
 @kernel
-def violate(distances, kinds, oracle, scale, weights):
-    """Weights of one query's items, nearest first, and its loss, both times ``scale``.
-
-    distances: squared and ascending, up to a constant; kinds: what each item is.
-    """
-    n_pos = np.sum(kinds == RELEVANT)
-    n_neg = np.sum(kinds == IRRELEVANT)
-    pos = scores_of(distances, kinds, RELEVANT, n_pos)
-    neg = scores_of(distances, kinds, IRRELEVANT, n_neg)
-    negs_above = run_oracle(oracle.code, pos, neg, oracle.k, oracle.discounts)
+def weigh_items(kinds, negs_above, n_neg, scale, weights):
+    """Weights of one query's items, nearest first, under a ranking."""
+    n_pos = negs_above.size
     unit = 2.0 * scale / (n_pos * n_neg)
     p = 0
     n = 0
@@ -107,7 +101,34 @@ def violate(distances, kinds, oracle, scale, weights):
                 pos_above += 1
             weights[i] = -unit * (n_pos - pos_above)
             n += 1
+
+
+@kernel
+def violate(distances, kinds, oracle, scale, weights):
+    """Weights of one query's items, nearest first, and its loss, both times ``scale``.
+
+    distances: squared and ascending, up to a constant; kinds: what each item is.
+    """
+    n_pos = np.sum(kinds == RELEVANT)
+    n_neg = np.sum(kinds == IRRELEVANT)
+    pos = scores_of(distances, kinds, RELEVANT, n_pos)
+    neg = scores_of(distances, kinds, IRRELEVANT, n_neg)
+    negs_above = run_oracle(oracle.code, pos, neg, oracle.k, oracle.discounts)
+    weigh_items(kinds, negs_above, n_neg, scale, weights)
     return scale * loss_of(oracle.code, negs_above, n_neg, oracle.k)
+
+
+@kernel
+def violate_additive(distances, kinds, rewards, scale, weights):
+    """The same for a measure that is a sum over the relevant items; see `additive_oracle`."""
+    pos = scores_of(distances, kinds, RELEVANT, rewards.shape[0])
+    neg = scores_of(distances, kinds, IRRELEVANT, rewards.shape[1] - 1)
+    negs_above = additive_oracle(pos, neg, rewards)
+    weigh_items(kinds, negs_above, neg.size, scale, weights)
+    loss = 0.0
+    for i in range(pos.size):
+        loss += rewards[i, 0] - rewards[i, negs_above[i]]
+    return scale * loss
 
 
 @kernel

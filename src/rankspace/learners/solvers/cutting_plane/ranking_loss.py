@@ -13,16 +13,20 @@ import scipy.sparse
 
 from ...._engine.parallel import Step, current_backend
 from ...._engine.parallel.threads import thread_map
-from ....evaluation.measures import parse_measure
+from ....evaluation.measures import MEASURES, parse_measure
 from ....relevance.relevance import Relevance
 from ..points import Points, in_blocks, is_loaded, slice_rows, streams, whole
 from ..scaling import row_slices
+from .additive import (
+    AdditiveMeasure,
+    violate_all_additive,
+    violate_lists_additive,
+)
 
 MIN_PAIRS = 10_000  # judged pairs in a block
 MAX_BLOCKS = 64  # in a round
 PAIR_BYTES = 40  # working memory for a pair of a query and an item
 BLOCKS_IN_MEMORY = 4
-ORACLE_MEASURES = ("auc", "p", "knn", "map", "mrr", "ndcg", "ndcg-mlr")
 
 
 class Sums(NamedTuple):
@@ -49,6 +53,17 @@ class Plane(NamedTuple):
     delta: float
 
 
+def oracle_measures() -> list[str]:
+    """Names of the measures whose kernel has a separation oracle; NDCG in its exponential form."""
+    from ...._engine.kernels.oracles import ORACLES
+
+    return [
+        name
+        for name, measure in MEASURES.items()
+        if measure.kernel in ORACLES and measure.gain != "linear"
+    ]
+
+
 def discounts_of(kernel: str, size: int) -> np.ndarray:
     """Discounts of positions 1, 2, ...: of the MLR paper for ``ndcg_mlr``, else the standard."""
     positions = np.arange(1, size + 1, dtype=float)
@@ -66,8 +81,8 @@ class RankingLoss(Step):
         Items and queries, scaled; dense, in memory or not.
     relevance : Relevance
         Relevance of items to queries.
-    measure : str
-        A measure with a separation oracle.
+    measure : str or AdditiveMeasure
+        A measure with a separation oracle, or a function; see `additive`.
     queries : ndarray of int
         Queries to learn from, with relevant and irrelevant items.
     max_memory : int
@@ -78,26 +93,31 @@ class RankingLoss(Step):
         self,
         points: Points,
         relevance: Relevance,
-        measure: str,
+        measure: str | AdditiveMeasure,
         queries: np.ndarray,
         max_memory: int,
     ) -> None:
-        from ...._engine.kernels.measures import code_of
-        from ...._engine.kernels.violations import Oracle
-
         self.X = points.items
         self.Q = points.queries
         self.relevance = relevance
         self.queries = queries
         self.max_memory = max_memory
-        spec, cut = parse_measure(measure)
-        longest = int((relevance.n_relevant + relevance.n_irrelevant)[queries].max())
-        discounts = discounts_of(spec.kernel, longest + 1)
-        self.oracle = Oracle(code_of(spec.kernel), cut, discounts)
+        self.additive = None if isinstance(measure, str) else measure
+        self.oracle = self._oracle(measure) if isinstance(measure, str) else None
         self._lists = None
         if not relevance.unlisted_is_irrelevant:
             self._lists = relevance.judged_lists()
         self._gram = WeightedGram(self.X)
+
+    def _oracle(self, measure: str) -> Any:
+        from ...._engine.kernels.measures import code_of
+        from ...._engine.kernels.violations import Oracle
+
+        spec, cut = parse_measure(measure)
+        n_judged = self.relevance.n_relevant + self.relevance.n_irrelevant
+        longest = int(n_judged[self.queries].max())
+        discounts = discounts_of(spec.kernel, longest + 1)
+        return Oracle(code_of(spec.kernel), cut, discounts)
 
     def __getstate__(self) -> dict[str, Any]:
         # A separate step: each worker of a cluster gets only the rows that it needs.
@@ -189,9 +209,14 @@ class RankingLoss(Step):
         order = np.argsort(distances, axis=1)
         in_order = np.take_along_axis(distances, order, axis=1)
         weights = distances  # reuse the memory: new pages cost as much as a product
-        loss = violate_all(
-            block, order, in_order, judged, self.oracle, state.scales, weights
-        )
+        if self.additive is not None:
+            loss = violate_all_additive(
+                self.additive, block, order, in_order, judged, state.scales, weights
+            )
+        else:
+            loss = violate_all(
+                block, order, in_order, judged, self.oracle, state.scales, weights
+            )
         return self._sums(block, weights, loss)
 
     def _distances(self, queries: np.ndarray, state: Round) -> np.ndarray:
@@ -223,15 +248,17 @@ class RankingLoss(Step):
         order = np.lexsort((distances, owner))
         relevant = lists.data[order] >= self.relevance.min_relevant_grade
         weights = np.empty(owner.size)
-        loss = violate_lists(
-            block,
-            lists.indptr.astype(np.int64),
-            distances[order],
-            relevant.astype(np.int8),
-            self.oracle,
-            state.scales,
-            weights,
-        )
+        kinds = relevant.astype(np.int8)
+        ends = lists.indptr.astype(np.int64)
+        ordered = distances[order]
+        if self.additive is not None:
+            loss = violate_lists_additive(
+                self.additive, block, ends, ordered, kinds, state.scales, weights
+            )
+        else:
+            loss = violate_lists(
+                block, ends, ordered, kinds, self.oracle, state.scales, weights
+            )
         content = (weights, lists.indices[order], lists.indptr)
         shape = (block.size, len(self.X))
         return self._sums(block, scipy.sparse.csr_array(content, shape=shape), loss)
