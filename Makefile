@@ -38,11 +38,13 @@ check-docs: docs
 map:
 	$(PYTHON) docs/map.py
 
-# A table or figure of the papers: make reproduce NAME=mlr-table-2. Without NAME, list the recipes.
+# A table or figure of the papers: make reproduce NAME=mlr-table-2. Without NAME, list the recipes, and
+# compute one cell of each result whose code has changed.
 reproduce: $(VENV)/.installed-plot
 	packages=$$($(BIN)/python -m experiments --requirements $(NAME)) && { [ -z "$$packages" ] || \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check $$packages; }
 	$(BIN)/python -m experiments $(NAME)
+	[ -n "$(NAME)" ] || $(BIN)/python -m experiments.stale
 
 benchmarks: $(VENV)/.installed-dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check ir-measures

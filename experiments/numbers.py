@@ -29,8 +29,13 @@ CELL = rf"{DIGITS}(?: ± \d+\.\d+| \[{DIGITS}, {DIGITS}\])?"
 NO_PROSE = re.compile(
     r"```.*?```|`[^`\n]*`|\$\$.*?\$\$|\$[^$]*\$|\]\([^)]*\)|<!--.*?-->", re.DOTALL
 )
-UNITS = r"(?: %| s\b| ms\b| µs\b| [KMG]i?B\b| times\b| minutes?\b| per second\b)"
-MEASURED = re.compile(rf"(?<![\w.])(?:[+-]?\d+(?:,\d{{3}})*\.\d+|{DIGITS}(?={UNITS}))")
+UNITS = (
+    r"(?: ?%| percent\b| s\b| ms\b| µs\b| [KMG]i?B\b| times\b| (?:second|minute|hour)s?\b|-fold\b"
+    r"| (?:\w+ )?(?:a|per) second\b| of \d)"
+)
+MEASURED = re.compile(
+    rf"(?<![\w.@])(?<!top )(?:[+-]?\d+(?:,\d{{3}})*\.\d+|{DIGITS}(?={UNITS}))"
+)
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,10 @@ class Quote:
 
     def numbers(self) -> list[str]:
         """The numbers of the results file, as the page must print them."""
-        return [_printed(self.source, place) for place in PLACE.findall(self.text)]
+        content = _results(self.source)
+        return [
+            printed(content, place, self.source) for place in PLACE.findall(self.text)
+        ]
 
     def written(self, content: str) -> str:
         """The page with the numbers of the results file."""
@@ -84,8 +92,10 @@ def _loose(words: str) -> str:
 # ---------------------------------------------------------------------- cells of results
 
 
-def _printed(source: str, place: str) -> str:
-    """The number of a place such as ``row | column | .2f``, of the table before ``>`` if any.
+def printed(content: Mapping[str, Any], place: str, source: str) -> str:
+    """The number of a results file at a place such as ``row | column | .2f``.
+
+    The title of the table, where there are several, stands before ``>``.
 
     The form is one of `format`, where a form with % takes a share, or "s" for the cell as it is.
     Without a form, the first word of the cell is taken as it is. ``a minus b`` for row or column
@@ -94,7 +104,8 @@ def _printed(source: str, place: str) -> str:
     table, _, rest = place.rpartition(" > ")
     row, column, *form = (part.strip() for part in rest.split(" | "))
     pairs = [(r, c) for r in row.split(" minus ") for c in column.split(" minus ")]
-    cells = [_cell(source, table.strip(), *pair) for pair in pairs]
+    header, rows = _table(content, table.strip(), source)
+    cells = [_cell(header, rows, *pair, source) for pair in pairs]
     if form == ["s"]:
         return cells[0]
     if not form:
@@ -120,8 +131,13 @@ def _formatted(value: float, form: str) -> str:
     return format(value, form).removesuffix("%")
 
 
-def _cell(source: str, table: str, row: str, column: str) -> str:
-    header, rows = _table(source, table)
+def _cell(
+    header: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    row: str,
+    column: str,
+    source: str,
+) -> str:
     column, _, nth = column.partition(" #")
     names = [[str(cell) for cell in cells] for cells in rows]
     found = [i for i, cells in enumerate(names) if cells[0] == row]
@@ -134,8 +150,8 @@ def _cell(source: str, table: str, row: str, column: str) -> str:
     columns += [i for i, name in enumerate(header) if name.startswith(f"{column} (")]
     if len(found) != 1 or not columns:
         raise ValueError(
-            f"{source} must have one row {row!r} and a column {column!r} in table {table!r}: got "
-            f"{len(found)} rows and the columns {', '.join(header)}."
+            f"{source} must have one row {row!r} and a column {column!r}: got {len(found)} rows "
+            f"and the columns {', '.join(header)}."
         )
     cell = names[found[0]][columns[0]]
     if not nth:
@@ -143,8 +159,9 @@ def _cell(source: str, table: str, row: str, column: str) -> str:
     return list(NUMBER.finditer(cell))[int(nth) - 1][0]
 
 
-def _table(source: str, title: str) -> tuple[Sequence[str], Sequence[Sequence[Any]]]:
-    content = _results(source)
+def _table(
+    content: Mapping[str, Any], title: str, source: str
+) -> tuple[Sequence[str], Sequence[Sequence[Any]]]:
     if "tables" not in content:
         rows = content["results"]
         return list(rows[0]), [list(row.values()) for row in rows]

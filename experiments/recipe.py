@@ -31,6 +31,8 @@ class Recipe:
         Numbers of the protocol: splits, seeds, sizes.
     content : mapping
         Everything else: data sets, methods and published values, as the protocol reads them.
+    cell : mapping
+        A number that is cheap to compute again: its ``place`` in the tables, and what to keep.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Recipe:
     requires: tuple[str, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     content: Mapping[str, Any] = field(default_factory=dict)
+    cell: Mapping[str, Any] = field(default_factory=dict)
 
     def with_options(self, changes: Mapping[str, Any]) -> Self:
         """Return the recipe with some of its options changed, each to a value of its type."""
@@ -54,6 +57,27 @@ class Recipe:
             kind = _kind_of(self.options[name])
             check_value(f"{name} of recipe {self.name}", value, kind)
         return replace(self, options={**self.options, **changes})
+
+    def only_cell(self) -> Self:
+        """Return the recipe with no more than its cell needs."""
+        content = {key: self.content[key] for key in self.content if key != "views"}
+        for kind in ("datasets", "problems", "methods"):
+            if kind in self.cell:
+                content[kind] = _labelled(self.content[kind], self.cell[kind])
+        options = {**self.options, **self.cell.get("options", {})}
+        return replace(self, requires=(), content=content, options=options)
+
+
+def _labelled(
+    entries: Sequence[Mapping[str, Any]], labels: Sequence[str]
+) -> list[Mapping[str, Any]]:
+    """The entries with these labels."""
+    chosen = [entry for entry in entries if entry["label"] in labels]
+    if len(chosen) != len(labels):
+        raise ValueError(
+            f"a cell must name labels of its recipe: got {', '.join(labels)}."
+        )
+    return chosen
 
 
 def _kind_of(default: Any) -> Any:
@@ -114,6 +138,12 @@ def load_recipe(name: str | Path) -> Recipe:
         raise ValueError(f"recipe {path.stem} must give {missing[0]} as a string.")
     requires = tuple(content.pop("requires", ()))
     options = content.pop("options", {})
+    cell = content.pop("cell", {})
     return Recipe(
-        path.stem, **head, requires=requires, options=options, content=content
+        path.stem,
+        **head,
+        requires=requires,
+        options=options,
+        content=content,
+        cell=cell,
     )

@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from rankspace import __version__
 from rankspace._engine.files import write_text
 from rankspace._engine.tables import as_text
 
@@ -23,7 +24,7 @@ from .recipe import Recipe, load_recipe
 from .tables import Table
 
 HOME = Path(__file__).parent
-PACKAGES = ("rankspace", "numpy", "scipy", "scikit-learn", "numba")
+PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")
 # Modules of protocols that others import, and that run nothing themselves.
 HELPERS = ("__init__", "adapters", "prepared")
 
@@ -56,7 +57,7 @@ class Outcome:
 
     def _provenance(self) -> str:
         options = [f"{key} = {value}" for key, value in self.recipe.options.items()]
-        versions = [f"{name} {version(name)}" for name in PACKAGES[1:]]
+        versions = [f"{name} {number}" for name, number in _versions().items()]
         cached = ""
         if self.n_cached:
             cached = f", {self.n_cached} jobs from the cache"
@@ -75,7 +76,7 @@ class Outcome:
             "notes": self.notes,
             "seconds": self.seconds,
             "jobs_from_cache": self.n_cached,
-            "versions": {name: version(name) for name in PACKAGES},
+            "versions": {"rankspace": __version__, **_versions()},
             "python": platform.python_version(),
         }
 
@@ -89,6 +90,10 @@ class Outcome:
             write_text(folder / f"table-{number}.tex", table.to_latex())
         for name, draw in self.pictures.items():
             save_png(draw(), folder / f"{name}.png")
+
+
+def _versions() -> dict[str, str]:
+    return {name: version(name) for name in PACKAGES}
 
 
 class Jobs:

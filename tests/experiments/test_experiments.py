@@ -320,7 +320,7 @@ def test_the_fields_of_recipes_are_documented(name):
     for key in ("methods", "datasets", "problems", "views"):
         for entry in content.pop(key, []):
             assert [field for field in entry if f"`{field}`" not in page] == []
-    tables = {"options", "paper_values", "published"}
+    tables = {"options", "cell", "paper_values", "published"}
     assert all(f"`[{key}]`" in page for key in tables)
     assert [key for key in set(content) - tables if f"`{key}`" not in page] == []
 

@@ -84,6 +84,10 @@ def test_numbers_are_written_across_line_breaks(results):
         ("MAP of 0.1. `0.3` $0.4$ [x](a0.5.md)", []),
         ("MAP of 0.1. In 2010, 12 sets\nin 3 s.", ["line 2: 3 has no entry"]),
         ("MAP of 0.1. With 1,200 MB", ["line 1: 1,200 has no entry"]),
+        ("MAP of 0.1. 74,000 documents a second", ["line 1: 74,000 has no entry"]),
+        ("MAP of 0.1. Best on 18 of 20 splits", ["line 1: 18 has no entry"]),
+        ("MAP of 0.1. 30-fold in 2 hours", ["1: 30 has no", "1: 2 has no entry"]),
+        ("MAP of 0.1. NDCG@10 of 5, the top 10 of 20", []),
     ],
 )
 def test_what_is_wrong_with_a_page(results, content, expected):

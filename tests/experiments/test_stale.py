@@ -1,0 +1,135 @@
+"""Results whose code has changed are found, and are stale only if a number moved."""
+
+import json
+import subprocess
+
+import pytest
+
+from experiments import list_recipes, load_recipe, stale
+from experiments.numbers import printed
+from experiments.run import HOME
+from experiments.stale import changed_modules, check_result, compute_cell, digest, main
+
+NAME = "frml-figure-1"
+CODE = """
+def f(x):
+    return x + 1
+"""
+REWRITTEN = """
+'''A module.'''
+def f(x):
+    '''Add one.'''
+
+    # As the paper has it.
+    return (x + 1)
+"""
+
+
+def test_comments_docstrings_and_layout_are_not_in_a_digest():
+    assert digest(CODE) == digest(REWRITTEN) != digest(CODE.replace("1", "2"))
+    assert digest("def f():\n    'a'") == digest("def f():\n    'b'")
+
+
+@pytest.mark.parametrize("name", list_recipes())
+def test_each_recipe_has_a_cell_in_its_results(name):
+    recipe = load_recipe(name)
+    content = json.loads((HOME / "results" / name / "results.json").read_text("utf-8"))
+    assert float(printed(content, recipe.cell["place"], name))
+    only = recipe.only_cell()
+    assert set(only.options) == set(recipe.options)
+
+
+@pytest.mark.parametrize("name", list_recipes())
+def test_digests_are_of_what_a_recipe_runs(name):
+    recipe = load_recipe(name)
+    if not (HOME / "results" / name / "code.json").exists():
+        pytest.skip("the result is stale: nobody knows the code that wrote it")
+    kept = json.loads((HOME / "results" / name / "code.json").read_text("utf-8"))
+    assert {"experiments.run", f"recipes/{name}.toml"} <= set(kept)
+    assert f"experiments.protocols.{recipe.protocol}" in kept
+
+
+def test_a_cell_is_computed_by_its_recipe():
+    assert compute_cell(load_recipe(NAME)) == "2.5008"
+
+
+def test_a_module_that_changed_or_is_gone_is_found():
+    kept = {"experiments.run": stale._digest_of("experiments.run")}
+    assert changed_modules(kept) == ()
+    others = {"experiments.tables": "0", "rankspace.nothing": "0"}
+    assert changed_modules({**kept, **others}) == tuple(others)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A results folder of one recipe, whose cell takes no time to compute."""
+    home = tmp_path / NAME
+    home.mkdir()
+    for file in ("results.json", "code.json"):
+        (home / file).write_text((HOME / "results" / NAME / file).read_text("utf-8"))
+    found = {"number": "2.5008", "digests": {"experiments.run": "new"}}
+    monkeypatch.setattr(stale, "_compute_in_process", lambda name: found)
+    return tmp_path
+
+
+def keep(folder, digests):
+    (folder / NAME / "code.json").write_text(json.dumps(digests))
+
+
+def test_unchanged_code_computes_nothing(folder, monkeypatch):
+    keep(folder, {"experiments.run": stale._digest_of("experiments.run")})
+    monkeypatch.setattr(stale, "_compute_in_process", None)
+    assert str(check_result(NAME, folder)) == f"{NAME}: as committed"
+
+
+def test_a_number_that_stays_renews_the_digests(folder):
+    keep(folder, {"experiments.run": "old"})
+    state = check_result(NAME, folder)
+    assert (state.verdict, state.changed) == ("as committed", ("experiments.run",))
+    kept = json.loads((folder / NAME / "code.json").read_text())
+    assert kept == {"experiments.run": "new"}
+
+
+def test_a_number_that_moved_is_stale_until_it_is_run_anew(folder):
+    keep(folder, {"experiments.run": "old"})
+    results = folder / NAME / "results.json"
+    results.write_text(results.read_text().replace("2.5008", "2.5010"))
+    for _ in range(2):
+        state = check_result(NAME, folder)
+        assert state.verdict == "stale"
+        assert "was 2.5010 and is 2.5008 (changed: experiments.run)" in str(state)
+
+
+@pytest.mark.parametrize("seconds", ["0.02", "0.9"])
+def test_times_move_by_a_factor(seconds):
+    assert not stale._moved("0.1", seconds, is_time=True)
+    assert stale._moved("0.1", "1.01", is_time=True)
+    assert stale._moved("0.01", "0.0009", is_time=True)
+
+
+def test_missing_data_are_named_and_change_nothing(folder, monkeypatch):
+    keep(folder, {"experiments.run": "old"})
+
+    def fail(name):
+        message = "Traceback\nFileNotFoundError: the data set x needs y\n"
+        raise subprocess.CalledProcessError(1, "python", stderr=message)
+
+    monkeypatch.setattr(stale, "_compute_in_process", fail)
+    state = check_result(NAME, folder)
+    assert state.verdict == "not checked"
+    assert state.reason == "FileNotFoundError: the data set x needs y"
+    assert (
+        json.loads((folder / NAME / "code.json").read_text())["experiments.run"]
+        == "old"
+    )
+
+
+def test_the_command_checks_and_computes(folder, monkeypatch, capsys):
+    assert main(["--cell", NAME]) == 0
+    found = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert found["number"] == "2.5008"
+    assert "experiments.protocols.warp_loss" in found["digests"]
+    states = {"a": stale.State("a", "as committed"), "b": stale.State("b", "stale")}
+    monkeypatch.setattr(stale, "check_result", states.get)
+    assert [main(["a"]), main(["a", "b"])] == [0, 1]
+    assert capsys.readouterr().out == "a: as committed\na: as committed\nb: stale\n"
