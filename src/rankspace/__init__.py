@@ -9,6 +9,7 @@ __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
     from . import datasets, display, export
+    from ._engine.fields import Fields
     from ._engine.parallel import use_backend
     from .display import write_report
     from .evaluation import (
@@ -70,6 +71,7 @@ __all__ = [
     "BilinearMetric",
     "Comparison",
     "Euclidean",
+    "Fields",
     "Index",
     "LinearMetric",
     "LinearRanker",
@@ -101,6 +103,7 @@ __all__ = [
 # The room of each public name. A name loads its room when it is first used, so that importing
 # rankspace, or a command's --help, costs milliseconds.
 _ROOMS = {
+    "_engine.fields": ["Fields"],
     "_engine.parallel": ["use_backend"],
     "relevance": ["Relevance"],
     "search": ["Index", "Ranking", "rank_bm25", "rank_memory"],

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -404,3 +405,25 @@ def test_wrong_signals_are_named(options, message, capsys):
     error = capsys.readouterr().err
     assert message in error
     assert len(error.strip().splitlines()) == 1
+
+
+def test_smaller_vectors_are_asked_for(capsys):
+    assert run(f"{QUICK} --components 2 --size-tolerance 0.5 --json") == 0
+    content = json.loads(capsys.readouterr().out)
+    expected = by_python(n_components=2, size_tolerance=0.5)
+    assert content["sizes"] == expected.report.to_dict()["sizes"]
+    assert len(load_metric("m").components) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--components 7", "n_components must be at most 6"),
+        ("--components few", "must be a whole number or smallest: got 'few'"),
+        ("--size-tolerance 0.1", "can only be used with --components"),
+    ],
+)
+def test_wrong_widths_are_named(options, message, capsys):
+    with pytest.raises(SystemExit) if "few" in options else nullcontext():
+        assert run(f"{QUICK} {options}") == 2
+    assert message in capsys.readouterr().err

@@ -60,6 +60,17 @@ def add_tune(verbs: Any) -> None:
     )
     add_signals(parser)
     parser.add_argument(
+        "--components",
+        type=components,
+        metavar="N",
+        help='reduce vectors to N dimensions, or to the "smallest" number that is safe',
+    )
+    parser.add_argument(
+        "--size-tolerance",
+        type=float,
+        help="loss by smaller vectors that does not matter; by default 0.005",
+    )
+    parser.add_argument(
         "--methods",
         nargs="+",
         choices=METHODS,
@@ -135,7 +146,20 @@ def _tune(
         random_state=options.seed,
         progress=show,
         **runs_of(options, dataset, progress),
+        **_sizes(options),
     )
+
+
+def _sizes(options: argparse.Namespace) -> dict[str, Any]:
+    """Options of `tune` for smaller vectors."""
+    if options.components is None:
+        if options.size_tolerance is not None:
+            raise ValueError("--size-tolerance can only be used with --components.")
+        return {}
+    found = {"n_components": options.components}
+    if options.size_tolerance is not None:
+        found["size_tolerance"] = options.size_tolerance
+    return found
 
 
 def _write_page(report: Any, dataset: Any, path: str) -> None:
@@ -147,6 +171,17 @@ def _write_page(report: Any, dataset: Any, path: str) -> None:
         texts=dataset.texts,
         query_texts=query_texts_of(dataset),
     )
+
+
+def components(text: str) -> str | int:
+    """Parse a number of dimensions, or "smallest"."""
+    if text == "smallest":
+        return text
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(
+            f"must be a whole number or smallest: got {text!r}"
+        )
+    return int(text)
 
 
 def seconds(text: str) -> float:

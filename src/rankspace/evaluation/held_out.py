@@ -12,6 +12,7 @@ from ..relevance.relevance import Relevance
 from ..relevance.rows import gather_rows, indptr_of
 from ..relevance.splits import Split
 from ..search.index import Embedding, Index
+from ..search.quantised import QuantisedMetric
 from ..search.ranking import Ranking
 from .measures import evaluate, parse_measure
 
@@ -58,6 +59,8 @@ class Judge:
             # The index brings queries to unit length; distances are those of the metric.
             lengths = np.linalg.norm(queries, axis=1, keepdims=True)
             return score._replace(distances=score.distances * lengths)
+        if isinstance(metric, QuantisedMetric):
+            return self._score(metric.index(self.corpus), self.split.points)
         return self._score(Index(self.corpus, metric), self.split.points)
 
     def _score(self, index: Index, queries: np.ndarray) -> Score:

@@ -274,6 +274,7 @@ def evaluate(
         weights=relevance.weights,
         n_unlisted=int(np.sum(~evaluator.listed)),
         similarity=evaluator.similarity,
+        teacher=relevance.teacher,
     )
 
 

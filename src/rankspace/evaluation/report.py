@@ -27,6 +27,14 @@ from .significance import bootstrap_interval, randomisation_p_value, weighted_me
 TABLE_SUFFIXES = (".json", ".md", ".csv", ".tex", ".txt")
 
 
+def agreement(teacher: str) -> str:
+    """What is measured with the judgments of a teacher."""
+    return (
+        f"This is agreement with the teacher ({teacher}), not relevance: nobody judged these "
+        "documents."
+    )
+
+
 class _Table:
     """A result that prints as a table and can be written to a file."""
 
@@ -110,6 +118,8 @@ class Report(_Table):
         Number of queries without a list in the ranking; they are scored as if it were empty.
     similarity : {"cosine", "dot", "euclidean"}, optional
         What the ranking compared vectors by, before a metric maps them; None if it is not known.
+    teacher : str, optional
+        The ranker whose lists are the judgments: then scores are agreement with it.
 
     Examples
     --------
@@ -127,6 +137,7 @@ class Report(_Table):
     weights: np.ndarray | None = None
     n_unlisted: int = 0
     similarity: str | None = None
+    teacher: str | None = None
 
     @property
     def n_queries(self) -> int:
@@ -180,6 +191,7 @@ class Report(_Table):
             take_or_none(self.query_ids, queries),
             take_or_none(self.weights, queries),
             similarity=self.similarity,
+            teacher=self.teacher,
         )
 
     def _query_weights(self) -> np.ndarray:
@@ -211,6 +223,7 @@ class Report(_Table):
             "n_queries": self.n_queries,
             "n_unlisted": self.n_unlisted,
             "similarity": self.similarity,
+            "teacher": self.teacher,
             "query_ids": ids,
             "measures": measures,
         }
@@ -228,6 +241,8 @@ class Report(_Table):
 
     def _notes(self) -> list[str]:
         notes = []
+        if self.teacher is not None:
+            notes.append(agreement(self.teacher))
         if self.n_unlisted:
             notes.append(
                 f"{self.n_unlisted} of {self.n_queries} judged queries have no list in the ranking "
@@ -272,6 +287,8 @@ class Comparison(_Table):
         Measures of error, where less is better.
     similarity : str, optional
         What vectors were compared by, or what before and what after; None if neither is known.
+    teacher : str, optional
+        The ranker whose lists are the judgments of both reports.
     """
 
     before: dict[str, float]
@@ -282,6 +299,10 @@ class Comparison(_Table):
     n_queries: dict[str, int]
     smaller_is_better: frozenset[str] = frozenset()
     similarity: str | None = None
+    teacher: str | None = None
+
+    def _notes(self) -> list[str]:
+        return [] if self.teacher is None else [agreement(self.teacher)]
 
     def to_dict(self) -> dict[str, Any]:
         """All numbers as plain Python objects."""
@@ -361,9 +382,14 @@ def compare(before: Report, after: Report, *, random_state: int = 0) -> Comparis
         raise ValueError(
             "the reports must weight the queries alike: their weights differ."
         )
+    if before.teacher != after.teacher:
+        raise ValueError(
+            "the reports must be by the same judgments: got those of "
+            f"{before.teacher or 'people'} and of {after.teacher or 'people'}."
+        )
     similarity = _joint_similarity(before.similarity, after.similarity)
     comparison = Comparison(
-        {}, {}, {}, {}, {}, {}, before.smaller_is_better, similarity
+        {}, {}, {}, {}, {}, {}, before.smaller_is_better, similarity, before.teacher
     )
     for name in names:
         counted = ~np.isnan(before.values[name]) & ~np.isnan(after.values[name])

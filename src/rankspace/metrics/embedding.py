@@ -12,6 +12,7 @@ from .._engine.checks import SIMILARITIES, check_choice
 from .._engine.rows import check_n_features, float_rows, ready_vector
 from .._engine.similarity import unit_rows
 from .._engine.vectors import check_no_overflow, power_of_two
+from .reduction import check_width, principal_directions
 from .storage import StoredMetric, read_only_array
 
 if TYPE_CHECKING:
@@ -68,6 +69,63 @@ class EmbeddingMetric(StoredMetric):
         unit = max(power_of_two(queries), power_of_two(items))
         distances = cdist(queries / unit, items / unit) * unit
         return distances.astype(np.result_type(queries, items), copy=False)
+
+    def reduce(self, X: Any, n_components: int) -> Self:
+        """Reduce the dimension of mapped vectors, for a smaller index.
+
+        The maps are followed by a projection on the first principal components of the mapped
+        items, which keeps as much of their variance as so few dimensions can. At full width no
+        ranking changes. Both sides are mapped then: items have to be embedded anew.
+
+        Parameters
+        ----------
+        X : path or array-like of shape (n_items, n_features)
+            The items to search, or a large sample of them.
+        n_components : int
+            Number of dimensions to keep.
+
+        Returns
+        -------
+        LinearMetric, BilinearMetric or AsymmetricMetric
+            A metric of the same kind.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rankspace import BilinearMetric
+        >>> X = np.array([[3.0, 0.1], [-1.0, 0.0], [-2.0, -0.1]])
+        >>> metric = BilinearMetric(np.eye(2), np.eye(2)).reduce(X, 1)
+        >>> metric.embed_items(X).round(1).ravel()
+        array([ 3., -1., -2.])
+        """
+        from ..search.exact import as_vectors
+
+        n_components = check_width(n_components, len(self.item_map))
+        X = as_vectors(X, "X")
+        check_n_features(X, self.n_features, "X")
+        return self.project(principal_directions(self, X)[:n_components])
+
+    def project(self, directions: Any) -> Self:
+        """The metric with mapped vectors projected on some directions.
+
+        Parameters
+        ----------
+        directions : array-like of shape (n_directions, n_components)
+            Orthonormal rows.
+
+        Returns
+        -------
+        LinearMetric, BilinearMetric or AsymmetricMetric
+            A metric of the same kind.
+        """
+        directions = np.asarray(directions)
+        arrays = {}
+        for name in self.arrays:
+            array = getattr(self, name)
+            projected = directions @ array.astype(float)
+            arrays[name] = projected.astype(array.dtype, copy=False)
+        parameters = {**self.parameters, "n_components": len(directions)}
+        return self._restore(arrays, parameters, {"similarity": self.similarity})
 
     def _map_vectors(self, X: Any, side: str, name: str) -> np.ndarray:
         """Mapped rows, or one mapped vector."""

@@ -11,9 +11,10 @@ from typing import Any, Literal, Self, get_args
 
 import numpy as np
 
+from .._engine.checks import check_count
 from .._engine.tables import as_html
 from .constraints import rows_from_pairs, rows_from_triplets
-from .joins import check_numbering, join_error, stray_ids
+from .joins import check_numbering, join_error, row_names, stray_ids
 from .qrels import Judgment, judgments_of
 from .rows import (
     Names,
@@ -80,6 +81,9 @@ class Relevance:
         Which of "query" and "item" are known by id only: `from_qrels` found their ids in the
         judgments, in an order that is not that of any rows. They are joined by id, never by
         position.
+    teacher : str, optional
+        The ranker that these judgments come from, if not from people: see `from_ranking`. Reports
+        then say that they measure agreement with the teacher.
 
     Examples
     --------
@@ -104,6 +108,7 @@ class Relevance:
     query_ids: Any = None
     item_ids: Any = None
     known_by_name: tuple[str, ...] = ()
+    teacher: str | None = None
 
     def __post_init__(self) -> None:
         if self.unjudged not in ("irrelevant", "ignore"):
@@ -394,6 +399,71 @@ class Relevance:
         rows, names = rows_from_groups(grades, qid)
         options = (unjudged, min_relevant_grade, weights, names, item_ids)
         return cls._build(rows.items.size, rows, None, "absent", *options)
+
+    @classmethod
+    def from_ranking(
+        cls,
+        ranking: Any,
+        k: int = 10,
+        *,
+        teacher: str = "a ranking",
+        query_ids: Any = None,
+        item_ids: Any = None,
+    ) -> Relevance:
+        """Relevance by a teacher: the first items of a ranking count as relevant.
+
+        For a start without judgments: a reranker or a fused ranking teaches a map. What is measured
+        with these judgments is agreement with the teacher, and reports say so. Whether results are
+        better takes judgments by people.
+
+        Parameters
+        ----------
+        ranking : Ranking
+            The teacher's lists.
+        k : int, default=10
+            How many of the first items of each list are relevant. All others count as irrelevant.
+        teacher : str, default="a ranking"
+            Name of the teacher.
+        query_ids, item_ids : array-like of str, optional
+            Ids of all queries and of the rows of ``X``, in order; by default those of the ranking.
+            Queries without a list have nothing relevant.
+
+        Returns
+        -------
+        Relevance
+
+        Examples
+        --------
+        >>> from rankspace import Ranking, Relevance
+        >>> ranking = Ranking.from_run({"q": {"b": 3.0, "a": 2.0, "c": 1.0}})
+        >>> taught = Relevance.from_ranking(ranking, 2, item_ids=["a", "b", "c", "d"])
+        >>> taught.relevant(0), taught.teacher
+        (array([0, 1]), 'a ranking')
+        """
+        check_count(k, "k")
+        if not (isinstance(teacher, str) and teacher.strip()):
+            raise ValueError(f"teacher must be a name: got {teacher!r}.")
+        if not hasattr(ranking, "on_ids"):
+            raise ValueError(
+                f"ranking must be a Ranking: got {type(ranking).__name__}. Read scores by id with "
+                "Ranking.from_run; grades are judgments for from_qrels."
+            )
+        if query_ids is not None or item_ids is not None:
+            ranking = ranking.on_ids(
+                _own_names(query_ids, ranking.query_ids, ranking.n_queries),
+                _own_names(item_ids, ranking.item_ids, ranking.n_items),
+            )
+        first = ranking.top(k)
+        if not first.items.size:
+            raise ValueError("ranking must list an item for some query: got none.")
+        lists = [items for items, _ in first]
+        relevance = cls.from_lists(
+            lists,
+            n_items=first.n_items,
+            query_ids=first.query_ids,
+            item_ids=first.item_ids,
+        )
+        return relevance._with(teacher=teacher)
 
     @classmethod
     def from_pairs(
@@ -769,6 +839,13 @@ def _known_judgments(
         len(stray["item"]),
     )
     return known
+
+
+def _own_names(ids: Any, own: np.ndarray | None, n: int) -> Any:
+    """The given ids, else those of a ranking, else row numbers."""
+    if ids is not None:
+        return ids
+    return row_names(n) if own is None else own
 
 
 def query_weights(sample_weight: Any, relevance: Relevance) -> np.ndarray:

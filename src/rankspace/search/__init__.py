@@ -3,10 +3,12 @@
 from .bm25 import rank_bm25
 from .index import Index
 from .memory import rank_memory
+from .quantised import QuantisedMetric
 from .ranking import Ranking
 
 __all__ = [
     "Index",
+    "QuantisedMetric",
     "Ranking",
     "rank_bm25",
     "rank_memory",

@@ -14,7 +14,7 @@ from .._engine.tables import Row, as_html, as_text
 from ..display.page.answer import Answer, AnswerTable
 from ..display.page.html import measure_label
 from ..display.page.report import write_report
-from ..evaluation.report import Report, _plain, _Table
+from ..evaluation.report import Report, _plain, _Table, agreement
 from ..relevance.relevance import Relevance
 from ..search.ranking import Ranking
 
@@ -22,6 +22,16 @@ GAINS = (0.01, 0.02, 0.05)  # that the table of queries needed is about
 N_EXTREMES = 3  # queries that the page shows for gains, and for losses
 OUTCOMES = "safe, harmed or undecided"  # whether a question loses by the map
 SIGNALS_HEADER = ["signal", "weight", "low", "high", "gain", "low", "high", ""]
+SIZES_HEADER = [
+    "dimensions",
+    "storage",
+    "all",
+    "known",
+    "new",
+    "lower limit",
+    "megabytes",
+    "",
+]
 # Style and words of the badge on the page.
 BADGES = {
     "ship": ("better", "Ship it"),
@@ -69,6 +79,19 @@ class SignalRow(NamedTuple):
     outcome: str
 
 
+class SizeRow(NamedTuple):
+    """Held-out means for one width and storage of vectors; NaN where there is no such number."""
+
+    n_components: int
+    storage: str
+    everything: float
+    known: float
+    new: float
+    lower_limit: float  # of the difference from the full width
+    megabytes: int  # of a million vectors
+    outcome: str
+
+
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class TuneReport(_Table):
     """Tuning report: what to do, and why.
@@ -113,6 +136,8 @@ class TuneReport(_Table):
         Weights of the signals to fuse, for `Ranking.fuse`; empty without runs.
     normalise : dict of str to str
         The normalisation of each of them.
+    sizes : list of SizeRow
+        Scores by width, if smaller vectors were asked for.
     skipped : list of str
         Families that the time budget left out.
     seconds : float
@@ -141,6 +166,7 @@ class TuneReport(_Table):
     signals: list[SignalRow] = field(default_factory=list)
     weights: dict[str, float] = field(default_factory=dict)
     normalise: dict[str, str] = field(default_factory=dict)
+    sizes: list[SizeRow] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
@@ -162,6 +188,7 @@ class TuneReport(_Table):
             "questions": [_plain_row(row) for row in self.questions],
             "path": [_plain_row(row) for row in self.path],
             "signals": [_plain_row(row) for row in self.signals],
+            "sizes": [_plain_row(row) for row in self.sizes],
             "weights": self.weights,
             "normalise": self.normalise,
             "queries_needed": {
@@ -204,6 +231,7 @@ class TuneReport(_Table):
         tables = [
             AnswerTable("What held-out queries say", self._header(), self._rows()),
             AnswerTable("What each signal adds", SIGNALS_HEADER, self._signal_rows()),
+            AnswerTable("What smaller vectors lose", SIZES_HEADER, self._size_rows()),
             AnswerTable(
                 f"Mean {measure_label(self.measure)} by strength of regularisation",
                 ["regularisation, strong to weak", "all", "known", "new", ""],
@@ -226,6 +254,9 @@ class TuneReport(_Table):
 
     def _signal_rows(self) -> list[Row]:
         return [tuple(row) for row in self.signals]
+
+    def _size_rows(self) -> list[Row]:
+        return [tuple(row) for row in self.sizes]
 
     def _path_rows(self) -> list[Row]:
         several = len({row.family for row in self.path if row.family}) > 1
@@ -307,6 +338,20 @@ class TuneReport(_Table):
             [f"{first[0].upper()}{first[1:]}.", *self.notes],
             self.next_steps,
         )
+
+
+def as_agreement(report: TuneReport, teacher: str) -> TuneReport:
+    """The report on judgments by a teacher, which may not be its own judge."""
+    return replace(
+        report,
+        sentence=f"{report.sentence} {agreement(teacher)}",
+        judged_on=f"{report.judged_on}, as agreement with the teacher",
+        next_steps=[
+            "Have people judge some queries before you use it: nothing here says that results are "
+            "better.",
+            *report.next_steps,
+        ],
+    )
 
 
 def _plain_row(row: Any) -> dict[str, Any]:

@@ -38,6 +38,7 @@ def make_report(
     seconds: float,
     refit_on_dev: bool = False,
     fused: Fused | None = None,
+    is_reduced: bool = False,
 ) -> TuneReport:
     """The report of all trials, about the best result; ``numbers`` are those of the queries."""
     if best is None:
@@ -67,7 +68,10 @@ def make_report(
         needed=_needed(best, rows, sign),
         judged_share=(shares[0], shares[1]),
         notes=[*_notes(trials, rows, shares, refit_on_dev), *fusion_notes(fused)],
-        next_steps=[*_next_steps(trials, best, rows), *fusion_steps(fused)],
+        next_steps=[
+            *_next_steps(trials, best, rows, is_reduced),
+            *fusion_steps(fused),
+        ],
         before=_report(sign * _at(values.values, unchanged), data),
         after=_report(sign * _at(values.values, tuned), data),
         known=values.known,
@@ -427,13 +431,16 @@ def _about_tuned(on_dev: bool, refit_on_dev: bool) -> str:
 
 
 def _next_steps(
-    trials: Trials, best: Result, rows: dict[str, QuestionRow]
+    trials: Trials, best: Result, rows: dict[str, QuestionRow], is_reduced: bool
 ) -> list[str]:
     """What to do next: sentences, and commands that start with "rankspace"."""
     if best.verdict.decision == "keep":
         return _steps_to_gain(trials, best)
-    steps = []
-    if not best.strength:
+    steps: list[str] = []
+    if is_reduced:
+        # The steps of smaller vectors follow.
+        pass
+    elif not best.strength:
         steps.append("Search unchanged vectors, as you do now.")
     elif best.family.method == "query":
         steps += [

@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, check_scalar
 
 from .._engine.checks import check_choice
+from .._engine.fields import Fields
 from ..datasets import read_trec_run
 from ..evaluation.cross_validation import default_n_folds
 from ..evaluation.runs import MEMORY, check_fusion, check_runs
@@ -22,11 +23,19 @@ from ..evaluation.search_task import SearchTask, check_dev, check_task
 from ..learners.families import families
 from ..metrics.card import data_facts
 from ..metrics.embedding import EmbeddingMetric, unchanged_metric
-from .report import TuneReport
+from .fields import (
+    check_field_options,
+    field_families,
+    field_rows,
+    joined_fields,
+    with_fields,
+)
+from .report import TuneReport, as_agreement
 from .selection import TARGETS
 from .signals import fuse_runs
+from .sizes import check_components, choose_width, with_sizes
 from .summary import make_report
-from .trials import Deadline, Trials, best_result
+from .trials import Deadline, Result, Trials, best_result
 
 # What the card of the metric takes from the report.
 CARD = (
@@ -113,6 +122,8 @@ def tune(
     refit_on_dev: bool = False,
     runs: Mapping[str, Any] | None = None,
     normalise: str = "minmax",
+    n_components: str | int | None = None,
+    size_tolerance: float = 0.005,
     methods: Sequence[str] | None = None,
     n_folds: int | None = None,
     budget: float | None = None,
@@ -129,13 +140,14 @@ def tune(
 
     Parameters
     ----------
-    X : array-like of shape (n_items, n_features)
-        Vectors of the corpus.
+    X : array-like of shape (n_items, n_features), or mapping of str to array-like
+        Vectors of the corpus; several of each document by field, see `Fields`.
     relevance : Relevance, list, mapping, dataframe or array-like of shape (n_items,)
         Judgments; the relevant rows of ``X`` for each of ``queries``; judgments by id, with
         ``item_ids`` and ``query_ids``; or class labels.
-    queries : array-like of shape (n_queries, n_features), optional
-        Vectors of the queries, unless they are rows of ``X``.
+    queries : array-like of shape (n_queries, n_features) or mapping, optional
+        Vectors of the queries, unless they are rows of ``X``; with fields, one for all or one for
+        each of them.
     item_ids, query_ids : array-like of str, optional
         Ids of the rows of ``X`` and of ``queries``, for judgments by id.
     similarity : {"cosine", "dot", "euclidean"}, optional
@@ -160,6 +172,11 @@ def tune(
         what was there before; see ``weights`` of the result.
     normalise : {"minmax", "none", "zscore"}, default="minmax"
         What is done with the scores of each list; see `Ranking.fuse`.
+    n_components : "smallest" or int, optional
+        Number of dimensions to reduce mapped vectors to: "smallest" is the smallest that is shown
+        to be as good as the full width. Documents have to be embedded anew then.
+    size_tolerance : float, default=0.005
+        A loss of the measure by smaller vectors that does not matter.
     methods : sequence of str, optional
         Families to learn: "query", "shared" or "separate" listwise maps, "diagonal", "mlr" or
         "frml". By default "query" with separate queries, a map that leaves the corpus and its
@@ -192,40 +209,47 @@ def tune(
     """
     start = time.perf_counter()
     _check_options(prefer, tolerance, budget)
+    fields = None
+    if isinstance(X, Fields | Mapping):
+        similarity = check_field_options(similarity, methods)
+        fields, by_field = joined_fields(X, queries)
+        X, queries = np.asarray(fields), np.asarray(by_field)
     task, is_judged = check_task(
         X, relevance, queries, similarity, measure, item_ids, query_ids
     )
     on_dev = check_dev(dev, task, is_judged)
+    if n_components is not None:
+        check_components(n_components, task.X.shape[1])
+        check_scalar(size_tolerance, "size_tolerance", Real, min_val=0, max_val=1)
     signals = None
     if runs is not None:
         task = check_fusion(task, normalise)
         signals = check_runs(_read_runs(runs), task, is_judged, item_ids, query_ids)
     seed = int(check_random_state(random_state).randint(2**31 - 1))
     todo = families(methods, task.similarity, task.measure, queries is not None, seed)
+    if fields is not None:
+        todo = field_families(todo, fields.widths)
     n_folds = _check_folds(n_folds, int((~on_dev).sum()))
     seconds = None
     if budget is not None:
         seconds = budget * _validation_share(n_folds, queries is not None)
     deadline = Deadline(seconds)
     trials = Trials(task, on_dev, prefer, tolerance, n_folds, seed, deadline, progress)
-    metric: EmbeddingMetric = unchanged_metric(
-        task.X.shape[1], task.similarity, task.X.dtype
-    )
-    method = UNCHANGED
     with warnings.catch_warnings():
         # A learner that does not converge shows in the scores.
         warnings.simplefilter("ignore", ConvergenceWarning)
         results = [] if trials.nothing_to_gain else trials.run(todo)
         best = best_result(results, prefer)
-        if best is not None and best.verdict.decision != "keep":
-            progress("learning from all queries", 1.0)
-            data = task if refit_on_dev else trials.training
-            method = best.family.label
-            index = None if data.queries is None else data.index()
-            metric = best.family.metric(
-                data.X, data.relevance, data.queries, best.strength, index
-            )
-        fused = None
+        metric, method = _learn(trials, best, refit_on_dev)
+        rows = []
+        if fields is not None and not trials.skipped:
+            rows = field_rows(trials, best, metric, fields)
+        sizes = fused = None
+        if n_components is not None and not trials.skipped:
+            sizes = choose_width(trials, best, n_components, size_tolerance)
+        if sizes is not None and not sizes.is_full:
+            method += f", reduced to {sizes.n_components} dimensions"
+            metric = metric.reduce(trials.training.X, sizes.n_components)
         if best is not None and signals:
             progress("weighing runs", 1.0)
             fused = fuse_runs(trials, best, signals, normalise)
@@ -233,9 +257,34 @@ def tune(
             best = fused.result
     seconds = time.perf_counter() - start
     numbers = np.flatnonzero(is_judged)
-    report = make_report(trials, results, best, numbers, seconds, refit_on_dev, fused)
+    is_reduced = sizes is not None and not sizes.is_full
+    report = make_report(
+        trials, results, best, numbers, seconds, refit_on_dev, fused, is_reduced
+    )
+    report = with_sizes(report, sizes, size_tolerance)
+    if task.relevance.teacher is not None:
+        report = as_agreement(report, task.relevance.teacher)
+    if fields is not None:
+        report = with_fields(report, rows)
+        widths = dict(zip(fields.names, fields.widths, strict=True))
+        metric.parameters["fields"] = widths
     metric.card = {"method": method, **_card(report, task)}
     return Tuned(metric, report)
+
+
+def _learn(
+    trials: Trials, best: Result | None, refit_on_dev: bool
+) -> tuple[EmbeddingMetric, str]:
+    """The metric to return, and what it is: learned from all queries, or unchanged vectors."""
+    task = trials.task
+    if best is None or best.verdict.decision == "keep":
+        X = task.X
+        return unchanged_metric(X.shape[1], task.similarity, X.dtype), UNCHANGED
+    trials.progress("learning from all queries", 1.0)
+    data = task if refit_on_dev else trials.training
+    index = None if data.queries is None else data.index()
+    training = (data.X, data.relevance, data.queries)
+    return best.family.metric(*training, best.strength, index), best.family.label
 
 
 def _card(report: TuneReport, task: SearchTask) -> dict[str, Any]:
@@ -245,8 +294,11 @@ def _card(report: TuneReport, task: SearchTask) -> dict[str, Any]:
     """
     measured = report.to_dict()
     facts = data_facts(task.X, task.relevance, task.queries)
+    if task.relevance.teacher is not None:
+        facts = {**facts, "teacher": task.relevance.teacher}
     of_runs = OF_RUNS if report.signals else ()
-    return {**{name: measured[name] for name in (*CARD, *of_runs)}, **facts}
+    of_sizes = ("sizes",) if report.sizes else ()
+    return {**{name: measured[name] for name in (*CARD, *of_runs, *of_sizes)}, **facts}
 
 
 def _read_runs(runs: Any) -> Any:

@@ -1,0 +1,54 @@
+"""Dimensionality reduction of mapped vectors: principal components of the mapped corpus."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from .._engine.checks import check_count
+
+ROWS = 4096  # that are mapped at a time
+
+
+class MapsItems(Protocol):
+    """Maps items to vectors."""
+
+    def embed_items(self, X: Any) -> np.ndarray:
+        """Vectors of items."""
+
+
+def principal_directions(metric: MapsItems, X: Any) -> np.ndarray:
+    """Principal directions of the mapped items as rows, by falling variance; all of them.
+
+    The mean is left out: it shifts the scores of all items of a query alike.
+    """
+    import scipy.linalg
+
+    first = np.asarray(metric.embed_items(X[:ROWS]), dtype=float)
+    # Squares about a mean that is nearly right lose no digits.
+    origin = first.mean(axis=0)
+    total = np.zeros(origin.size)
+    products = np.zeros((origin.size, origin.size))
+    for start in range(0, len(X), ROWS):
+        block = first if not start else metric.embed_items(X[start : start + ROWS])
+        centred = np.asarray(block, dtype=float) - origin
+        total += centred.sum(axis=0)
+        products += centred.T @ centred
+    scatter = products - np.outer(total, total) / len(X)
+    _, vectors = scipy.linalg.eigh(scatter)
+    directions = vectors[:, ::-1].T
+    # The sign of an eigenvector is arbitrary: its largest entry is made positive.
+    largest = np.abs(directions).argmax(axis=1)
+    signs = np.sign(directions[np.arange(len(directions)), largest])
+    return np.ascontiguousarray(directions * signs[:, None])
+
+
+def check_width(n_components: Any, width: int, name: str = "n_components") -> int:
+    """The number of dimensions to keep, checked."""
+    check_count(n_components, name)
+    if n_components > width:
+        raise ValueError(
+            f"{name} must be at most {width}, the width of the mapped vectors: got {n_components}."
+        )
+    return int(n_components)

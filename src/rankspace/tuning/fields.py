@@ -1,0 +1,146 @@
+"""Fields in `tune`: joined vectors, and what each field contributes."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .._engine.fields import Fields, field_slices
+from ..evaluation.cross_validation import Question, cross_validate, evaluate_on
+from ..learners.families import Family
+from ..learners.fields import FieldFamily
+from ..metrics.embedding import BilinearMetric, EmbeddingMetric, unchanged_metric
+from ..relevance.relevance import Relevance
+from ..search.index import Index
+from .report import SignalRow, TuneReport
+from .trials import OutOfTime, Result, Trials
+
+
+def joined_fields(X: Any, queries: Any) -> tuple[Fields, Fields]:
+    """Items and queries as fields with the same names; one vector a query serves all fields."""
+    items = X if isinstance(X, Fields) else Fields(X)
+    if queries is None:
+        raise ValueError(
+            "fields need separate queries: here the items are the queries. Pass the queries' "
+            "vectors as queries=...."
+        )
+    if isinstance(queries, Mapping):
+        queries = Fields(queries)
+    if not isinstance(queries, Fields):
+        queries = Fields(dict.fromkeys(items.names, queries))
+    theirs = dict(zip(queries.names, queries.widths, strict=True))
+    ours = dict(zip(items.names, items.widths, strict=True))
+    if list(theirs.items()) != list(ours.items()):
+        raise ValueError(
+            "queries must have the fields of X, in their order and width: got "
+            f"{_shown(theirs)} for {_shown(ours)}."
+        )
+    return items, queries
+
+
+def _shown(widths: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {width}" for name, width in widths.items())
+
+
+def check_field_options(similarity: str | None, methods: Any) -> str:
+    """The similarity of joined unit vectors: fields are compared by cosine, each of them."""
+    if similarity not in (None, "cosine"):
+        raise ValueError(
+            f"fields are compared by similarity 'cosine', each of them: got {similarity!r}."
+        )
+    if methods is not None and list(methods) != ["query"]:
+        raise ValueError(f"fields need the method 'query' alone: got {methods!r}.")
+    return "dot"
+
+
+def field_families(families: list[Family], widths: tuple[int, ...]) -> list[Family]:
+    """The families, with weights of the fields first."""
+    return [FieldFamily.of(family, widths) for family in families]
+
+
+@dataclass(frozen=True)
+class DropPath:
+    """The metric of one strength, and then the same without each of the fields."""
+
+    family: Family | None
+    strength: int
+    fields: Fields
+
+    @property
+    def strengths(self) -> tuple[str, ...]:
+        """A name for each metric."""
+        return ("all fields", *self.fields.names)
+
+    def metrics(
+        self, X: Any, relevance: Relevance, queries: Any, index: Index | None = None
+    ) -> Iterator[EmbeddingMetric]:
+        """Learn the metric once, and leave fields out."""
+        metric = unchanged_metric(X.shape[1], "dot", X.dtype)
+        if self.family is not None and self.strength:
+            path = self.family.metrics(X, relevance, queries, index)
+            metric = next(itertools.islice(path, self.strength - 1, None))
+        yield metric
+        for columns in field_slices(self.fields.widths):
+            query_map = metric.query_map.copy()
+            query_map[:, columns] = 0
+            query_map[columns] = 0
+            yield BilinearMetric(query_map, metric.item_map)
+
+
+def field_rows(
+    trials: Trials, best: Result | None, metric: EmbeddingMetric, fields: Fields
+) -> list[SignalRow]:
+    """What dropping each field costs on held-out queries; none if the time is over."""
+    family, strength = None, 0
+    if best is not None and best.verdict.decision != "keep":
+        family, strength = best.family, best.strength
+    path = DropPath(family, strength, fields)
+    check = trials.deadline.check
+    try:
+        if trials.on_dev.any():
+            evidence = evaluate_on(path, trials.task, trials.on_dev, check)
+        else:
+            options = (trials.n_folds, trials.seed, check, _show_nothing)
+            evidence = cross_validate(path, trials.training, *options)
+    except OutOfTime:
+        trials.skipped.append("contributions of fields")
+        return []
+    everything = evidence.questions["all"]
+    shares = metric.parameters.get("weights", np.full(len(fields.names), np.nan))
+    rows = []
+    for number, name in enumerate(fields.names):
+        cost = everything.differences[1] - everything.differences[2 + number]
+        estimate = Question(cost[None], everything.clusters, everything.folds).estimate(
+            0
+        )
+        low, high = estimate.interval
+        weight = (float(shares[number]), np.nan, np.nan)
+        about = (
+            f"{fields.n_missing[name]:,} documents lack it"
+            if fields.n_missing[name]
+            else ""
+        )
+        rows.append(
+            SignalRow(f"field {name}", *weight, estimate.mean, low, high, about)
+        )
+    return rows
+
+
+def _show_nothing(fraction: float) -> None:
+    """No progress is shown."""
+
+
+def with_fields(report: TuneReport, rows: list[SignalRow]) -> TuneReport:
+    """The report with what each field contributes."""
+    note = (
+        "Fields: each is compared by cosine, and the weighted cosines are summed; a document or "
+        "query that lacks a field has 0 there. The weight is the field's share; its gain is what "
+        "leaving the field out of the metric costs. Unchanged: all fields count alike."
+    )
+    return replace(
+        report, signals=[*rows, *report.signals], notes=[*report.notes, note]
+    )
