@@ -42,7 +42,7 @@ class Fields:
            [0. , 0. , 0. , 0. , 1. ]])
     """
 
-    def __init__(self, blocks: Mapping[str, Any]) -> None:
+    def __init__(self, blocks: Any) -> None:
         if not isinstance(blocks, Mapping) or not blocks:
             raise ValueError(
                 "fields must be a mapping of names to matrices, such as {'title': T, 'body': B}: "

@@ -406,7 +406,7 @@ class Relevance:
         ranking: Any,
         k: int = 10,
         *,
-        teacher: str = "a ranking",
+        teacher: Any = "a ranking",
         query_ids: Any = None,
         item_ids: Any = None,
     ) -> Relevance:
