@@ -454,7 +454,10 @@ def test_a_checkpoint_of_other_data_or_parameters_is_refused(tmp_path, wine):
             {"regularizer": "trace"},
             "regularizer must be one of pairs, frobenius: got 'trace'",
         ),
-        ({"init": "zero"}, "init must be one of pca, random, identity: got 'zero'"),
+        (
+            {"init": "zero"},
+            "init must be one of pca, random, normal, identity: got 'zero'",
+        ),
         (
             {"init": "identity"},
             "needs n_components=13, the number of features: got n_components=3",

@@ -25,6 +25,7 @@ from .solvers.points import Points, scaled_points
 from .solvers.scaling import Scaling
 from .solvers.warp.descent import Descent, Options, Progress
 from .solvers.warp.early_stopping import Schedule, TrainingState, Validator, descend
+from .solvers.warp.paper import PaperDescent
 from .solvers.warp.sampling import (
     Sampling,
     check_weights,
@@ -36,6 +37,13 @@ from .solvers.warp.starts import STARTS, start_factor
 
 MAX_HELD_OUT = 500
 DEFAULT_COMPONENTS = 30
+PAPER = {
+    "solver": "paper",
+    "step": 0.1,
+    "batch_size": 5,
+    "init": "normal",
+    "validation_fraction": 0.0,
+}
 COUNTS = (
     "patience",
     "check_every",
@@ -73,9 +81,10 @@ class FRML(CallbackFit, ValidatedFit, LinearRanker):
         Weight of the regulariser in the loss, in [0, 1); the triplets have weight ``1 - reg``.
     regularizer : {"pairs", "frobenius"}, default="pairs"
         Squared distances of queries from relevant items, as in the paper, or ``|W|_F^2 / 2``.
-    init : {"pca", "random", "identity"} or array-like of shape (n_components, n_features)
+    init : {"pca", "random", "normal", "identity"} or array-like (n_components, n_features)
         Initial components: the leading principal components (default), Gaussian directions, the
-        identity, for embeddings that already perform well, or an array.
+        same at the paper's scale (numbers of variance 1), the identity, for embeddings that already
+        perform well, or an array.
     n_targets : int, optional
         Number of target neighbours: only the relevant items nearest to a query before training are
         used. By default all relevant items are.
@@ -95,7 +104,11 @@ class FRML(CallbackFit, ValidatedFit, LinearRanker):
     batch_size : int, default=32
         Number of triplets in a step.
     step : float, default=2.0
-        Factor of the learning rate.
+        Factor of the learning rate; with the solvers of the paper the learning rate itself.
+    solver : {"adaptive", "paper", "printed"}, default="adaptive"
+        How steps are taken: with a learning rate that adapts and damped steps; or as in the paper,
+        with a constant learning rate and Algorithm 1, corrected ("paper") or as it is printed,
+        which is of first order only. See `FRML.paper`.
     n_shards : int, default=1
         Number of shards of the queries. Shards train in parallel, in threads or on a cluster, and
         their metrics are averaged every few thousand triplets. The result depends on the number of
@@ -173,6 +186,7 @@ class FRML(CallbackFit, ValidatedFit, LinearRanker):
         n_triplets: int = 300_000,
         batch_size: int = 32,
         step: float = 2.0,
+        solver: str = "adaptive",
         n_shards: int = 1,
         warm_start: bool = False,
         callback: Callable[[dict[str, Any]], Any] | None = None,
@@ -194,12 +208,44 @@ class FRML(CallbackFit, ValidatedFit, LinearRanker):
         self.n_triplets = n_triplets
         self.batch_size = batch_size
         self.step = step
+        self.solver = solver
         self.n_shards = n_shards
         self.warm_start = warm_start
         self.callback = callback
         self.checkpoint = checkpoint
         self.max_memory = max_memory
         self.random_state = random_state
+
+    @classmethod
+    def paper(cls, n_components: int | None = None, **changes: Any) -> Self:
+        """FRML as in the paper: constant learning rate, batches of 5, a start from N(0, 1).
+
+        The learning rate is ``step``, here 0.1, and has to be tuned; it counts on data divided by
+        ``scale_``. There is no early stopping, and ``reg`` is 0.01: the paper's lambda is
+        ``L(n) reg / (1 - reg)``. Pass ``solver="printed"`` for Algorithm 1 as it is printed.
+
+        Parameters
+        ----------
+        n_components : int, optional
+            The rank m.
+        **changes
+            Any other parameter.
+
+        Returns
+        -------
+        FRML
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_wine
+        >>> from sklearn.preprocessing import scale
+        >>> from rankspace import FRML
+        >>> X, y = load_wine(return_X_y=True)
+        >>> model = FRML.paper(3, n_triplets=20_000, random_state=0).fit(scale(X), y)
+        >>> bool(model.score(scale(X), y) > 0.9)
+        True
+        """
+        return cls(n_components, **{**PAPER, **changes})
 
     # ------------------------------------------------------------------ learning
 
@@ -241,9 +287,15 @@ class FRML(CallbackFit, ValidatedFit, LinearRanker):
     def _descent(self, points: Points, relevance: Relevance, seed: int) -> Any:
         options = self._options()
         if self.n_shards == 1:
-            return Descent(points, self._sampling(relevance, points, seed), options)
+            return self._one_descent(points, self._sampling(relevance, points, seed))
         samplings = (self.rank_weights, self.gamma, seed)
         return ShardedDescent.of(points, relevance, self.n_shards, options, *samplings)
+
+    def _one_descent(self, points: Points, sampling: Sampling) -> Descent:
+        if self.solver == "adaptive":
+            return Descent(points, sampling, self._options())
+        printed = self.solver == "printed"
+        return PaperDescent(points, sampling, self._options(), printed=printed)
 
     def partial_fit(self, X: Any, y: Any, *, queries: Any = None) -> Self:
         """Continue training with one triplet for each query, without validation.
@@ -271,7 +323,7 @@ class FRML(CallbackFit, ValidatedFit, LinearRanker):
         state = self._state
         points = scaled_points(X, relevance, queries, self._scaling)
         sampling = self._sampling(relevance, points, state.seed)
-        descent = Descent(points, sampling, self._options())
+        descent = self._one_descent(points, sampling)
         descent.run(state.progress, relevance.n_queries)
         state.best = state.progress.F
         self._store_metric(self._store(state, self._scaling, X.dtype))
@@ -409,6 +461,16 @@ class FRML(CallbackFit, ValidatedFit, LinearRanker):
             check_choice(self.init, "init", STARTS)
         if self.n_targets is not None and self.n_shards > 1:
             raise ValueError(f"n_targets requires n_shards=1: got {self.n_shards}.")
+        check_choice(self.solver, "solver", ("adaptive", "paper", "printed"))
+        if self.solver != "adaptive":
+            self._check_paper()
+
+    def _check_paper(self) -> None:
+        if self.n_shards > 1 or self.regularizer != "pairs":
+            raise ValueError(
+                f"solver={self.solver!r} requires n_shards=1 and regularizer='pairs': got "
+                f"n_shards={self.n_shards} and regularizer={self.regularizer!r}."
+            )
 
 
 def _validator(

@@ -25,7 +25,7 @@ from ..relevance.relevance import Relevance
 from ..search.ranking import Ranking
 from .base import FLOATS, BaseRanker, logger
 from .fit_data import WeightedFit
-from .solvers.geometric.lists import Lists
+from .solvers.geometric.lists import Lists, with_high
 from .solvers.geometric.local_metrics import LocalMetrics, LocalOptions, list_metrics
 from .solvers.geometric.metric_weights import (
     WarpOptions,
@@ -118,6 +118,11 @@ class LGMML(WeightedFit, BaseRanker):
         Number of training queries for "nearest".
     k : int, default=10
         Cut-off of the NDCG that chooses anchors and weighs pairs.
+    high : {"upper", "highest"} or float, default="upper"
+        Which documents of a list are alike, D+ in the paper: those with the upper half of its
+        grades, those with its highest, or those of at least this grade. For lists only.
+    init_weight : float, default=1.0
+        Weight that WARP starts from, Phi(1) in the paper.
     margin : float, default=0.1
         The margin of WARP.
     step : float, default=0.5
@@ -183,6 +188,8 @@ class LGMML(WeightedFit, BaseRanker):
         new_query_weights: str = "shared",
         n_neighbors: int = 10,
         k: int = 10,
+        high: str | float = "upper",
+        init_weight: float = 1.0,
         margin: float = 0.1,
         step: float = 0.5,
         n_steps: int = 200,
@@ -204,6 +211,8 @@ class LGMML(WeightedFit, BaseRanker):
         self.new_query_weights = new_query_weights
         self.n_neighbors = n_neighbors
         self.k = k
+        self.high = high
+        self.init_weight = init_weight
         self.margin = margin
         self.step = step
         self.n_steps = n_steps
@@ -216,7 +225,9 @@ class LGMML(WeightedFit, BaseRanker):
         """LGMML as in the paper, with defaults for what it leaves open.
 
         Features divided by their norms, full metrics of single lists, ``d exp(-d)`` with distances
-        of at most 1 in the list of each metric, and WARP.
+        of at most 1 in the list of each metric, and WARP. What the paper leaves open or tries
+        several values of are ``init_weight``, the first weight Phi(1) (it tried 0.1 to 10),
+        ``margin`` (0.01 to 1), and ``high``, the documents of D+.
 
         Parameters
         ----------
@@ -288,7 +299,7 @@ class LGMML(WeightedFit, BaseRanker):
         )
 
     def _learn_lists(self, Z: ScaledRows, relevance: Relevance, seed: int) -> Learned:
-        lists = Lists.of(relevance)
+        lists = with_high(Lists.of(relevance), self.high)
         rng = np.random.default_rng(seed)
         chosen = np.sort(rng.permutation(len(lists))[: self.n_metrics])
         local = list_metrics(Z, lists, chosen, self._local_options(LIST_COMPONENTS))
@@ -341,7 +352,11 @@ class LGMML(WeightedFit, BaseRanker):
         if self.loss == "logistic":
             return self._logistic(H, lists, documents)
         options = WarpOptions(
-            float(self.margin), float(self.step), int(self.n_steps), seed
+            float(self.margin),
+            float(self.step),
+            int(self.n_steps),
+            seed,
+            float(self.init_weight),
         )
         if self.new_query_weights == "shared":
             return Weights(shared_warp(H, lists, options)[None])
@@ -451,6 +466,12 @@ class LGMML(WeightedFit, BaseRanker):
         for name in ("reg", "weight_reg", "margin"):
             check_scalar(getattr(self, name), name, Real, min_val=0)
         check_scalar(self.step, "step", Real, min_val=0, include_boundaries="neither")
+        start = self.init_weight
+        check_scalar(
+            start, "init_weight", Real, min_val=0, include_boundaries="neither"
+        )
+        if isinstance(self.high, str):
+            check_choice(self.high, "high", ("upper", "highest"))
         check_choice(self.kernel, "kernel", KERNELS)
         check_choice(self.loss, "loss", ("logistic", "warp"))
         check_choice(self.new_query_weights, "new_query_weights", NEW_QUERY_WEIGHTS)

@@ -9,6 +9,7 @@ import numpy as np
 
 from ....evaluation.measures import gains_of
 from ....relevance.relevance import Relevance
+from ....relevance.rows import take_or_none
 
 
 class Lists(NamedTuple):
@@ -18,6 +19,9 @@ class Lists(NamedTuple):
     rows: np.ndarray
     grades: np.ndarray
     weights: np.ndarray
+    n_high: np.ndarray | None = (
+        None  # first documents that are alike, if not the usual ones
+    )
 
     @classmethod
     def of(cls, relevance: Relevance) -> Lists:
@@ -55,13 +59,18 @@ class Lists(NamedTuple):
         indptr = np.concatenate(([0], np.cumsum(sizes)))
         shifts = np.repeat(self.indptr[lists] - indptr[:-1], sizes)
         entries = shifts + np.arange(indptr[-1])
+        n_high = take_or_none(self.n_high, lists)
         return Lists(
-            indptr, self.rows[entries], self.grades[entries], self.weights[lists]
+            indptr,
+            self.rows[entries],
+            self.grades[entries],
+            self.weights[lists],
+            n_high,
         )
 
     def renumbered(self) -> Lists:
         """The same lists of documents that are rows 0, 1, 2 and so on."""
-        return Lists(self.indptr, np.arange(self.rows.size), self.grades, self.weights)
+        return Lists(self.indptr, np.arange(self.rows.size), *self[2:])
 
     def ends(self) -> tuple[np.ndarray, np.ndarray]:
         """How many documents of each list have its highest grade, and its lowest."""
@@ -70,6 +79,27 @@ class Lists(NamedTuple):
         n_top = np.bincount(self.owner, self.grades == highest, len(self))
         n_low = np.bincount(self.owner, self.grades == lowest, len(self))
         return n_top.astype(np.int64), n_low.astype(np.int64)
+
+
+def with_high(lists: Lists, high: str | float) -> Lists:
+    """The same lists, with other documents that count as alike.
+
+    ``high`` is "upper", "highest" or a grade; a list without that grade has its highest, and its
+    lowest grade never counts as high.
+    """
+    if high == "upper":
+        return lists
+    n_top, n_low = lists.ends()
+    if high == "highest":
+        return Lists(*lists[:4], n_top)
+    n_high = np.bincount(lists.owner, lists.grades >= high, len(lists)).astype(np.int64)
+    n_high = np.clip(n_high, n_top, np.diff(lists.indptr) - n_low)
+    return Lists(*lists[:4], n_high)
+
+
+def high_counts(lists: Lists) -> np.ndarray:
+    """How many of the first documents of each list are alike: D+ of the paper."""
+    return upper_counts(lists) if lists.n_high is None else lists.n_high
 
 
 def upper_counts(lists: Lists) -> np.ndarray:

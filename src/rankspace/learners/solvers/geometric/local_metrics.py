@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist
 from ...._engine.parallel import Step, current_backend
 from ...._engine.parallel.threads import single_threaded_blas
 from ....evaluation.measures import gains_of
-from .lists import Lists, even_runs, upper_counts
+from .lists import Lists, even_runs, high_counts
 from .mean import mean_factor
 from .scatter import Scatter
 
@@ -71,7 +71,7 @@ class PairSumStep(ListStep):
     def map_block(self, block: np.ndarray, state: None) -> np.ndarray:
         """Sums over a run of lists."""
         lists = self.lists.take(np.searchsorted(self.numbers, block))
-        return _pair_sums(self.Z, lists, upper_counts(lists), lists.ends()[1])
+        return _pair_sums(self.Z, lists, high_counts(lists), lists.ends()[1])
 
 
 class ListMetricStep(ListStep):
@@ -82,7 +82,7 @@ class ListMetricStep(ListStep):
     ) -> list[tuple[np.ndarray, int]]:
         """Factors and anchors of a run of lists."""
         lists = self.lists.take(np.searchsorted(self.numbers, block))
-        n_high = upper_counts(lists)
+        n_high = high_counts(lists)
         return [self._metric(lists, q, n_high[q], *state) for q in range(len(lists))]
 
     def _metric(
@@ -162,7 +162,7 @@ def pooled_scatter(Z: Any, lists: Lists) -> Scatter:
     runs = even_runs(lists.indptr[:-1], max(1, BLOCK // d))
     blocks = [np.arange(first, last) for first, last in runs]
     similar, dissimilar = current_backend().reduce(PairSumStep(Z, lists), blocks)
-    n_high = upper_counts(lists)
+    n_high = high_counts(lists)
     n_low = lists.ends()[1]
     n_similar = lists.weights @ (n_high * (n_high - 1))
     similar = similar / n_similar if n_similar else np.eye(d)

@@ -17,12 +17,13 @@ TOL = 1e-9  # of L-BFGS; losses lie between 0 and 1
 
 
 class WarpOptions(NamedTuple):
-    """Options of WARP: the margin, the first learning rate, and the steps for each list."""
+    """Options of WARP: margin, first learning rate, steps for each list, seed, first weight."""
 
     margin: float
     step: float
     n_steps: int
     seed: int
+    start: float = 1.0
 
 
 def pair_weights(lists: Lists, k: int) -> np.ndarray:
@@ -173,7 +174,7 @@ def _warp(
     n_top, n_low = lists.ends()
     by_rank = 1 / np.log2(np.arange(2, n_low.max() + 2))
     rank_weights = np.concatenate(([0.0], np.cumsum(by_rank)))
-    weights = np.ones(H.shape[1])
+    weights = np.full(H.shape[1], options.start)
     mean = np.zeros(H.shape[1])
     ends = ListEnds(lists.indptr, n_top, n_low)
     settings = WarpSettings(options.margin, options.step, rank_weights, options.seed)

@@ -1,4 +1,4 @@
-"""Initial factors of a metric of fixed rank: PCA, random or identity."""
+"""Initial factors of a metric of fixed rank: PCA, random, normal or identity."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-STARTS = ("pca", "random", "identity")
+STARTS = ("pca", "random", "normal", "identity")
 FULL_SVD = 500  # up to this size a full SVD is computed, beyond it a randomized one
 
 
@@ -24,6 +24,8 @@ def start_factor(X: Any, m: int, init: Any, scale: float, seed: int) -> np.ndarr
                 f"n_components={m}. Omit n_components, or use init='pca'."
             )
         return np.eye(d)
+    if init == "normal":
+        return random.normal(size=(d, m))
     if init == "random":
         return random.normal(size=(d, m)) / np.sqrt(m)
     return _principal(X, m, random)
