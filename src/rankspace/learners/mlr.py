@@ -33,6 +33,7 @@ from .solvers.cutting_plane.solver import (
     cutting_plane,
     sampled_cutting_plane,
 )
+from .solvers.cutting_plane.vote_loss import is_vote, loss_for
 from .solvers.points import lazy_points
 from .solvers.scaling import Scaling
 
@@ -60,7 +61,8 @@ class MLR(CallbackFit, WeightedFit, LinearRanker):
         ``ndcg-mlr`` or ``ndcg-mlr@k``. NDCG is optimised in its binary form. A function gives any
         measure that is a sum over the relevant items: it takes the numbers P of relevant and N of
         irrelevant items of a list, and returns an array of shape (P, N + 1), where entry (i, g) is
-        what the i-th relevant item adds with g irrelevant items above it.
+        what the i-th relevant item adds with g irrelevant items above it. For class labels also
+        ``knn-vote@k``: whether the class of the query has more of the first k items than any other.
     tol : float, default=0.01
         Stopping tolerance: stop when (upper bound - lower bound) / C is at most ``tol``.
     max_iter : int, default=200
@@ -172,9 +174,7 @@ class MLR(CallbackFit, WeightedFit, LinearRanker):
         scaling = Scaling.of(X)
         points = lazy_points(X, relevance, queries, scaling)
         all_queries = np.arange(relevance.n_queries)
-        loss = RankingLoss(
-            points, relevance, self.measure, all_queries, self.max_memory
-        )
+        loss = loss_for(points, relevance, self.measure, all_queries, self.max_memory)
         # For the small products of the inner solver, starting threads costs more than it saves.
         limit = single_threaded_blas() if X.shape[1] <= 512 else nullcontext()
         with limit, checkpoint.named_in_errors():
@@ -380,7 +380,7 @@ def check_solver_params(estimator: Any) -> None:
 
 def check_oracle(measure: Any) -> None:
     """Raise an error unless there is a separation oracle for a measure."""
-    if not callable(measure):
+    if not callable(measure) and not is_vote(measure):
         parse_measure(measure)
         check_choice(measure.split("@")[0], "measure", oracle_measures())
 

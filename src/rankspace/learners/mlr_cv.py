@@ -16,8 +16,8 @@ from .fit_data import ValidatedFit, validation_split
 from .linear import LinearRanker
 from .mlr import MLR, MetricProblem, check_solver_params
 from .solvers.cutting_plane.admm import PlaneProblem
-from .solvers.cutting_plane.ranking_loss import RankingLoss
 from .solvers.cutting_plane.solver import cutting_plane
+from .solvers.cutting_plane.vote_loss import is_vote, loss_for
 from .solvers.points import scaled_points
 from .solvers.scaling import Scaling
 
@@ -109,10 +109,10 @@ class MLRCV(ValidatedFit, LinearRanker):
     ) -> LinearMetric:
         self.Cs_ = self._path()
         check_solver_params(self)
-        if callable(self.measure) and self.scoring is None:
+        if self.scoring is None and (callable(self.measure) or is_vote(self.measure)):
             raise ValueError(
-                "scoring must name a measure where measure is a function: got None. Pass for "
-                "instance scoring='map'."
+                f"scoring must name a measure where measure is {self.measure!r}, which ranks nothing "
+                "by itself: got None. Pass for instance scoring='map'."
             )
         measure, _ = parse_measure(self.scoring or self.measure)
         split = validation_split(self, (X, relevance, queries), **validation)
@@ -154,9 +154,7 @@ class MLRCV(ValidatedFit, LinearRanker):
         scaling = Scaling.of(split.X)
         points = scaled_points(split.X, split.relevance, split.queries, scaling)
         usable = np.flatnonzero(split.relevance.trainable)
-        loss = RankingLoss(
-            points, split.relevance, self.measure, usable, self.max_memory
-        )
+        loss = loss_for(points, split.relevance, self.measure, usable, self.max_memory)
         problem = MetricProblem(
             loss, scaling.scale, regularizer=self.regularizer, prior=self.prior
         )

@@ -193,7 +193,7 @@ class RankingLoss(Step):
     # ------------------------------------------------------------------ blocks
 
     def _all_items(self, block: np.ndarray, queries: np.ndarray, state: Round) -> Sums:
-        from ...._engine.kernels.violations import JudgedRows, violate_all
+        from ...._engine.kernels.violations import JudgedRows
 
         relevance = self.relevance
         judged = JudgedRows(
@@ -209,15 +209,28 @@ class RankingLoss(Step):
         order = np.argsort(distances, axis=1)
         in_order = np.take_along_axis(distances, order, axis=1)
         weights = distances  # reuse the memory: new pages cost as much as a product
-        if self.additive is not None:
-            loss = violate_all_additive(
-                self.additive, block, order, in_order, judged, state.scales, weights
-            )
-        else:
-            loss = violate_all(
-                block, order, in_order, judged, self.oracle, state.scales, weights
-            )
+        loss = self._violate(block, order, in_order, judged, state.scales, weights)
         return self._sums(block, weights, loss)
+
+    def _violate(
+        self,
+        block: np.ndarray,
+        order: np.ndarray,
+        distances: np.ndarray,
+        judged: Any,
+        scales: np.ndarray,
+        weights: np.ndarray,
+    ) -> float:
+        """Write the weights of the most violated rankings, and return the sum of their losses."""
+        from ...._engine.kernels.violations import violate_all
+
+        if self.additive is not None:
+            return violate_all_additive(
+                self.additive, block, order, distances, judged, scales, weights
+            )
+        return violate_all(
+            block, order, distances, judged, self.oracle, scales, weights
+        )
 
     def _distances(self, queries: np.ndarray, state: Round) -> np.ndarray:
         """Squared distances of each query from all items, up to a constant of the query."""
