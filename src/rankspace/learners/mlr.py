@@ -25,7 +25,7 @@ from .linear import LinearRanker
 from .solvers.checkpoint import Checkpoint
 from .solvers.cutting_plane.additive import AdditiveMeasure
 from .solvers.cutting_plane.admm import Frobenius, PlaneProblem, Trace
-from .solvers.cutting_plane.cones import DiagonalCone, PSDCone
+from .solvers.cutting_plane.cones import BlockCone, DiagonalCone, PSDCone
 from .solvers.cutting_plane.ranking_loss import Plane, RankingLoss, oracle_measures
 from .solvers.cutting_plane.solver import (
     Callback,
@@ -37,7 +37,11 @@ from .solvers.cutting_plane.vote_loss import is_vote, loss_for
 from .solvers.points import lazy_points
 from .solvers.scaling import Scaling
 
-CONES: dict[str, Any] = {"psd": PSDCone, "diagonal": DiagonalCone}
+CONES: dict[str, Any] = {
+    "psd": PSDCone,
+    "diagonal": DiagonalCone,
+    "blocks": BlockCone,
+}
 # Parameters that a checkpoint may differ in: they change no round, only where the rounds end and
 # how much of the solution is kept.
 RESUMABLE = ("max_iter", "n_components")
@@ -68,8 +72,11 @@ class MLR(CallbackFit, WeightedFit, LinearRanker):
     max_iter : int, default=200
         Maximum number of cutting-plane rounds. If the solver has not converged by then, a warning
         reports the gap.
-    constraint : {"psd", "diagonal"}, default="psd"
-        All positive semi-definite matrices, or one weight per feature.
+    constraint : {"psd", "diagonal", "blocks"}, default="psd"
+        All positive semi-definite matrices, one weight per feature, or one weight for each of
+        several blocks of features, such as kernels or texts of different fields.
+    blocks : array-like of shape (n_features,), optional
+        Name or number of the block of each feature, with ``constraint="blocks"``.
     regularizer : {"trace", "frobenius"}, default="trace"
         tr(W), or half the squared Frobenius distance from the prior (from zero without one).
     prior : None, "identity" or array-like of shape (n_features, n_features), default=None
@@ -106,6 +113,8 @@ class MLR(CallbackFit, WeightedFit, LinearRanker):
         For each round: bounds, violation, slack, number of constraints, inner iterations, seconds.
     scale_ : float
         Number that the data were divided by.
+    block_weights_ : dict
+        Weight of each block in squared distances, on unscaled data; with ``constraint="blocks"``.
 
     Notes
     -----
@@ -143,6 +152,7 @@ class MLR(CallbackFit, WeightedFit, LinearRanker):
         tol: float = 0.01,
         max_iter: int = 200,
         constraint: str = "psd",
+        blocks: Any = None,
         regularizer: str = "trace",
         prior: Any = None,
         batch_size: int | None = None,
@@ -156,6 +166,7 @@ class MLR(CallbackFit, WeightedFit, LinearRanker):
         self.tol = tol
         self.max_iter = max_iter
         self.constraint = constraint
+        self.blocks = blocks
         self.regularizer = regularizer
         self.prior = prior
         self.batch_size = batch_size
@@ -209,7 +220,17 @@ class MLR(CallbackFit, WeightedFit, LinearRanker):
     # ------------------------------------------------------------------ solving
 
     def _metric_problem(self, loss: RankingLoss, scale: float) -> MetricProblem:
-        return MetricProblem(loss, scale, self.constraint, self.regularizer, self.prior)
+        cone = self._cone(loss.X.shape[1])
+        return MetricProblem(loss, scale, cone, self.regularizer, self.prior)
+
+    def _cone(self, n_features: int) -> Any:
+        if self.constraint == "blocks":
+            return BlockCone(_block_numbers(self.blocks, n_features)[1])
+        if self.blocks is not None:
+            raise ValueError(
+                f"blocks needs constraint='blocks': got constraint={self.constraint!r}."
+            )
+        return CONES[self.constraint](n_features)
 
     def _plane_problem(self, problem: MetricProblem) -> PlaneProblem:
         return PlaneProblem(problem.cone, problem.regularizer, self.C)
@@ -293,6 +314,12 @@ class MLR(CallbackFit, WeightedFit, LinearRanker):
         self.gap_ = result.gap
         self.n_iter_ = result.n_iter
         self.history_ = result.history
+        if self.constraint == "blocks":
+            names, _ = _block_numbers(self.blocks, len(cone.blocks))
+            weights = cone.weights(result.W) / self.scale_**2
+            self.block_weights_ = dict(
+                zip(names.tolist(), weights.tolist(), strict=True)
+            )
         components = cone.components(result.W)[: self.n_components] / self.scale_
         return LinearMetric(components.astype(dtype), parameters=self._card())
 
@@ -304,12 +331,12 @@ class MetricProblem:
         self,
         loss: RankingLoss,
         scale: float,
-        constraint: str = "psd",
+        cone: Any = None,
         regularizer: str = "trace",
         prior: Any = None,
     ) -> None:
         self.loss = loss
-        self.cone = CONES[constraint](loss.X.shape[1])
+        self.cone = PSDCone(loss.X.shape[1]) if cone is None else cone
         self.regularizer: Any = Trace(self.cone)
         self.start = 0 * self.cone.identity
         if regularizer == "frobenius":
@@ -328,7 +355,7 @@ class MetricProblem:
         if isinstance(prior, str):
             check_choice(prior, "prior", ("identity",))
             return best_multiple(self.plane, self.cone) * identity
-        matrix = _mahalanobis_matrix(prior, len(identity))
+        matrix = _mahalanobis_matrix(prior, self.loss.X.shape[1])
         return self.cone.restrict(matrix) * scale**2
 
 
@@ -363,6 +390,18 @@ def _mahalanobis_matrix(prior: Any, d: int) -> np.ndarray:
             "its projection, or get_mahalanobis_matrix() of a fitted estimator."
         )
     return W
+
+
+def _block_numbers(blocks: Any, n_features: int) -> tuple[np.ndarray, np.ndarray]:
+    """The names of blocks, and the number of the block of each feature."""
+    names = np.asarray(blocks)
+    if blocks is None or names.shape != (n_features,):
+        shape = "none" if blocks is None else f"shape {names.shape}"
+        raise ValueError(
+            f"constraint='blocks' needs blocks, the block of each of {n_features} features: got "
+            f"{shape}."
+        )
+    return np.unique(names, return_inverse=True)
 
 
 def check_solver_params(estimator: Any) -> None:

@@ -111,8 +111,8 @@ class MLRCV(ValidatedFit, LinearRanker):
         check_solver_params(self)
         if self.scoring is None and (callable(self.measure) or is_vote(self.measure)):
             raise ValueError(
-                f"scoring must name a measure where measure is {self.measure!r}, which ranks nothing "
-                "by itself: got None. Pass for instance scoring='map'."
+                f"scoring must name a measure of rankings where measure is {self.measure!r}: got "
+                "None. Pass for instance scoring='map'."
             )
         measure, _ = parse_measure(self.scoring or self.measure)
         split = validation_split(self, (X, relevance, queries), **validation)

@@ -101,6 +101,7 @@ class RobustMLR(MLR):
         self.random_state = random_state
 
     constraint = "psd"
+    blocks = None
     regularizer = "trace"
     prior = None
 

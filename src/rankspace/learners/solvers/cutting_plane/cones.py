@@ -1,4 +1,4 @@
-"""Constraints of the metric: the positive semi-definite (PSD) cone, its diagonals, or none."""
+"""Constraints of the metric: semi-definite (PSD cone), diagonal, one weight a block, or none."""
 
 from __future__ import annotations
 
@@ -80,6 +80,42 @@ class DiagonalCone:
             return np.zeros((1, W.size))
         L = np.diag(np.sqrt(W))[np.argsort(-W, kind="stable")]
         return L[L.any(axis=1)]
+
+
+class BlockCone:
+    """Diagonal matrices with one weight, not below 0, for each block of columns, as vectors.
+
+    Entry b is the weight of block b times the root of its number of columns, so that products and
+    norms of vectors are those of the matrices. ``blocks`` numbers the block of each column from 0.
+    """
+
+    def __init__(self, blocks: np.ndarray) -> None:
+        self.blocks = blocks
+        self.identity = np.sqrt(np.bincount(blocks))
+
+    def restrict(self, psi: np.ndarray) -> np.ndarray:
+        """What of a feature difference acts on the cone."""
+        return np.bincount(self.blocks, np.diag(psi)) / self.identity
+
+    def project(self, A: np.ndarray) -> np.ndarray:
+        """The nearest point of the cone."""
+        return np.maximum(A, 0)
+
+    def largest(self, A: np.ndarray) -> float:
+        """The smallest t with ``A <= t I``."""
+        return float((A / self.identity).max())
+
+    def weights(self, W: np.ndarray) -> np.ndarray:
+        """The weight of each block."""
+        return W / self.identity
+
+    def components(self, W: np.ndarray) -> np.ndarray:
+        """L with ``W = L'L``, without rows for columns of weight 0."""
+        columns = self.weights(W)[self.blocks]
+        if not columns.any():
+            return np.zeros((1, columns.size))
+        order = np.argsort(-columns, kind="stable")
+        return np.diag(np.sqrt(columns))[order[columns[order] > 0]]
 
 
 class AllVectors:
