@@ -21,6 +21,7 @@ from rankspace import (
     OASIS,
     PARCA,
     SVMMAP,
+    KernelMLR,
     ListwiseMap,
     LogisticPARCA,
     Relevance,
@@ -31,6 +32,7 @@ FIXED = {"random_state": 0}
 WEIGHTED = [
     FRML(2, n_triplets=640, **FIXED),
     GMML(),
+    KernelMLR(max_iter=3),
     LGMML(3, **FIXED),
     LMNN(max_iter=5),
     MLCC(max_iter=5),

@@ -13,6 +13,7 @@ from .._engine.files import PathLike, check_suffix, is_stream, replacing
 from .._engine.similarity import check_no_zeros, unit_rows
 from .._engine.vectors import BLOCK, VectorBlocks
 from ..metrics.embedding import BilinearMetric, EmbeddingMetric
+from ..metrics.kernel import KernelMetric
 from ..search.exact import centre_of
 
 SIDES = ("items", "queries")
@@ -197,7 +198,7 @@ def open_blocks(
     return blocks
 
 
-def check_side(metric: EmbeddingMetric, side: str | None) -> str:
+def check_side(metric: EmbeddingMetric | KernelMetric, side: str | None) -> str:
     """The side to map; it must be given if the metric maps items and queries differently."""
     if side is None and metric.symmetric:
         return "items"
@@ -212,6 +213,11 @@ def check_side(metric: EmbeddingMetric, side: str | None) -> str:
 
 def check_metric(metric: Any) -> None:
     """Raise unless the metric maps items and queries to vectors."""
+    if isinstance(metric, KernelMetric):
+        raise ValueError(
+            "metric must be one linear map: got a KernelMetric. Store metric.embed_items(X), and "
+            "map queries by metric.embed_queries or, unless its kernel is precomputed, to_onnx."
+        )
     if not isinstance(metric, EmbeddingMetric):
         raise ValueError(
             "metric must be a LinearMetric, BilinearMetric or AsymmetricMetric, which map items "
@@ -219,7 +225,7 @@ def check_metric(metric: Any) -> None:
         )
 
 
-def comparison(metric: EmbeddingMetric) -> str:
+def comparison(metric: EmbeddingMetric | KernelMetric) -> str:
     """How to compare mapped vectors."""
     return "inner product" if metric.inner_product else "Euclidean distance"
 

@@ -10,7 +10,9 @@ import numpy as np
 from .._engine.files import PathLike, replacing
 from .._engine.optional import require
 from ..metrics.embedding import EmbeddingMetric
+from ..metrics.kernel import KernelMetric
 from .arrays import check_metric, check_side, comparison
+from .kernel_graph import constant, kernel_graph
 
 # Old enough for every runtime in use.
 OPSET = 13
@@ -18,7 +20,10 @@ IR_VERSION = 8
 
 
 def to_onnx(
-    metric: EmbeddingMetric, path: PathLike | None = None, *, side: str | None = None
+    metric: EmbeddingMetric | KernelMetric,
+    path: PathLike | None = None,
+    *,
+    side: str | None = None,
 ) -> Any:
     """Export the map of a metric as an ONNX model.
 
@@ -29,8 +34,8 @@ def to_onnx(
 
     Parameters
     ----------
-    metric : LinearMetric, BilinearMetric or AsymmetricMetric
-        The metric to export.
+    metric : LinearMetric, BilinearMetric, AsymmetricMetric or KernelMetric
+        The metric to export; a precomputed kernel cannot be.
     path : path, optional
         The file to write.
     side : {"items", "queries"}, optional
@@ -48,11 +53,19 @@ def to_onnx(
     >>> [node.op_type for node in model.graph.node]
     ['MatMul']
     """
-    check_metric(metric)
+    if isinstance(metric, KernelMetric):
+        _check_kernels(metric)
+    else:
+        check_metric(metric)
     side = check_side(metric, side)
     onnx = require("onnx", extra="onnx")
+    if isinstance(metric, KernelMetric):
+        graph = kernel_graph(onnx, metric)
+    else:
+        at_unit_length = metric.similarity == "cosine"
+        graph = _graph(onnx, *_map_of(metric, side), at_unit_length)
     model = onnx.helper.make_model(
-        _graph(onnx, *_map_of(metric, side), metric.similarity == "cosine"),
+        graph,
         producer_name="rankspace",
         ir_version=IR_VERSION,
         opset_imports=[onnx.helper.make_opsetid("", OPSET)],
@@ -71,6 +84,14 @@ def to_onnx(
     return model
 
 
+def _check_kernels(metric: KernelMetric) -> None:
+    if metric.is_precomputed:
+        raise ValueError(
+            "a metric of a precomputed kernel cannot be exported, as only its user can compute the "
+            "kernel of new points. Export metric.linear, which maps kernel values."
+        )
+
+
 def _map_of(metric: EmbeddingMetric, side: str) -> tuple[np.ndarray, np.ndarray | None]:
     if side == "items":
         return metric.item_map, None
@@ -83,13 +104,13 @@ def _graph(
     onnx: Any, matrix: np.ndarray, offset: np.ndarray | None, at_unit_length: bool
 ) -> Any:
     helper = onnx.helper
-    constants = [_constant(onnx, "map", matrix.T)]
+    constants = [constant(onnx, "map", matrix.T)]
     nodes = []
     points = "vectors"
     if at_unit_length:
         points = "unit"
         # The least length keeps a zero vector from becoming NaN.
-        constants.append(_constant(onnx, "least", np.finfo(np.float32).tiny))
+        constants.append(constant(onnx, "least", np.finfo(np.float32).tiny))
         nodes = [
             helper.make_node("ReduceL2", ["vectors"], ["length"], axes=[1]),
             helper.make_node("Max", ["length", "least"], ["divisor"]),
@@ -98,7 +119,7 @@ def _graph(
     if offset is None:
         nodes.append(helper.make_node("MatMul", [points, "map"], ["mapped"]))
     else:
-        constants.append(_constant(onnx, "offset", offset))
+        constants.append(constant(onnx, "offset", offset))
         nodes += [
             helper.make_node("MatMul", [points, "map"], ["product"]),
             helper.make_node("Add", ["product", "offset"], ["mapped"]),
@@ -111,10 +132,4 @@ def _graph(
         [helper.make_tensor_value_info("vectors", single, ["n", n_features])],
         [helper.make_tensor_value_info("mapped", single, ["n", n_components])],
         initializer=constants,
-    )
-
-
-def _constant(onnx: Any, name: str, values: Any) -> Any:
-    return onnx.numpy_helper.from_array(
-        np.asarray(values, dtype=np.float32, order="C"), name
     )

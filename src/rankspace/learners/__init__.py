@@ -4,6 +4,7 @@ from .base import BaseRanker
 from .baselines import LMNN, MLCC, SVMMAP, Euclidean
 from .frml import FRML
 from .gmml import GMML
+from .kernel_mlr import KernelMLR
 from .lgmml import LGMML
 from .linear import LinearRanker
 from .listwise import ListwiseMap
@@ -30,6 +31,7 @@ __all__ = [
     "SVMMAP",
     "BaseRanker",
     "Euclidean",
+    "KernelMLR",
     "LinearRanker",
     "ListwiseMap",
     "LogisticPARCA",

@@ -60,7 +60,7 @@ class CallbackFit(CallbackSupportMixin, BaseRanker):
     there are at most.
     """
 
-    _rounds: Rounds
+    _rounds = Rounds(None, None, {})  # outside of `fit` nobody is told
 
     def _most_rounds(self) -> int | None:
         return None

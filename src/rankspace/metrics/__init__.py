@@ -7,6 +7,7 @@ from .embedding import (
     LinearMetric,
     unchanged_metric,
 )
+from .kernel import KernelMetric
 from .local import LocalMetric
 from .storage import load_metric
 
@@ -14,6 +15,7 @@ __all__ = [
     "AsymmetricMetric",
     "BilinearMetric",
     "EmbeddingMetric",
+    "KernelMetric",
     "LinearMetric",
     "LocalMetric",
     "load_metric",

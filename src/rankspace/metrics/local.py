@@ -14,6 +14,7 @@ from .._engine.vectors import check_no_overflow, check_squares
 from ..relevance.rows import number_by_appearance
 from .embedding import EmbeddingMetric
 from .feature_scaling import FeatureScaling
+from .kernel import KernelMetric
 from .local_index import BLOCK, LocalIndex
 from .storage import StoredMetric, read_only_array
 
@@ -475,4 +476,4 @@ def _no_scaling(d: int) -> FeatureScaling:
     return FeatureScaling("none", zeros, zeros, np.ones(d), no_curve, no_curve)
 
 
-Metric = EmbeddingMetric | LocalMetric
+Metric = EmbeddingMetric | KernelMetric | LocalMetric

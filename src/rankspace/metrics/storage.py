@@ -183,7 +183,7 @@ def load_metric(path: PathLike) -> StoredMetric:
 
     Returns
     -------
-    LinearMetric, BilinearMetric, AsymmetricMetric or LocalMetric
+    LinearMetric, BilinearMetric, AsymmetricMetric, KernelMetric or LocalMetric
 
     Examples
     --------

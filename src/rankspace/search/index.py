@@ -110,8 +110,9 @@ class Index:
     @property
     def _ignores_shift(self) -> bool:
         """Whether the metric is the same after a common shift, which changes lengths."""
-        symmetric = self.metric is not None and self.metric.symmetric
-        return symmetric and self.similarity != "cosine"
+        if self.metric is None or getattr(self.metric, "nonlinear", False):
+            return False
+        return self.metric.symmetric and self.similarity != "cosine"
 
     def _embed_items(self, X: np.ndarray) -> np.ndarray:
         self._check_features(X, "X")
