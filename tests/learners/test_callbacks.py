@@ -68,7 +68,7 @@ def test_each_round_is_reported_with_its_metric(model, iris):
     ):
         expected = points
         np.testing.assert_allclose(model.transform(iris[0][:3]), expected, atol=1e-9)
-    assert not hasattr(model, "_rounds")
+    assert "_rounds" not in vars(model)
 
 
 @every_learner
@@ -102,6 +102,15 @@ def test_callbacks_in_cross_validation(iris):
     folds = KFold(2, shuffle=True, random_state=0)
     plain = cross_val_score(clone(LEARNERS[0]), *iris, cv=folds)
     np.testing.assert_array_equal(cross_val_score(model, *iris, cv=folds), plain)
+
+
+def test_parameters_that_are_no_counts_are_refused_by_name(iris):
+    for model, name in (
+        (MLR(max_iter=np.nan), "max_iter"),
+        (FRML(check_every=0), "check_every"),
+    ):
+        with pytest.raises(ValueError, match=name):
+            model.fit(*iris)
 
 
 def test_a_failing_fit_is_torn_down(iris):

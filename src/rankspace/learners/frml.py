@@ -383,8 +383,12 @@ class FRML(CallbackFit, ValidatedFit, LinearRanker):
     def _options(self) -> Options:
         return Options(self.reg, self.regularizer, self.batch_size, self.max_memory)
 
-    def _most_rounds(self) -> int:
-        return int(-(-self.n_triplets // self.check_every))
+    def _most_rounds(self) -> int | None:
+        counts = (self.n_triplets, self.check_every)
+        # Not checked yet: callbacks are told of a fit before it starts.
+        if not all(isinstance(count, Integral) and count > 0 for count in counts):
+            return None
+        return -(-self.n_triplets // self.check_every)
 
     def _at_check(
         self, checkpoint: Checkpoint, scale: float, dtype: Any, state: TrainingState

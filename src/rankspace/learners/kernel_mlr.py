@@ -88,12 +88,12 @@ class KernelMLR(
     Examples
     --------
     >>> from sklearn.datasets import make_circles
-    >>> from rankspace import MLR, KernelMLR
+    >>> from rankspace import Euclidean, KernelMLR
     >>> X, y = make_circles(100, factor=0.5, noise=0.05, random_state=0)
-    >>> round(MLR(measure="auc").fit(X, y).score(X, y), 1)
-    0.6
-    >>> round(KernelMLR(measure="auc").fit(X, y).score(X, y), 1)
-    1.0
+    >>> bool(Euclidean().fit(X, y).score(X, y) < 0.7)
+    True
+    >>> bool(KernelMLR(measure="auc").fit(X, y).score(X, y) > 0.99)
+    True
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class KernelMLR(
         X = validate_data(self, as_rows(X), reset=False, dtype=FLOATS)
         return self.metric_.embed_items(X)
 
-    def _store_metric(self, metric: KernelMetric) -> None:
+    def _store_metric(self, metric: Any) -> None:
         super()._store_metric(metric)
         self._n_features_out = len(metric.components)
 

@@ -235,8 +235,8 @@ class MLR(CallbackFit, WeightedFit, LinearRanker):
     def _plane_problem(self, problem: MetricProblem) -> PlaneProblem:
         return PlaneProblem(problem.cone, problem.regularizer, self.C)
 
-    def _most_rounds(self) -> int:
-        return int(self.max_iter)
+    def _most_rounds(self) -> int | None:
+        return self.max_iter if isinstance(self.max_iter, Integral) else None
 
     def _callback(self, cone: Any, scale: float, dtype: Any) -> Callback:
         """Log each round, and report it to the callbacks of scikit-learn."""
