@@ -94,7 +94,7 @@ def test_other_learners_take_it(wine):
     assert RobustMLR(10_000, measure="knn-vote@3").fit(X, y).support_.size
     model = MLRCV((1e4, 1e5), measure="knn-vote@3", scoring="knn@3", random_state=0)
     assert model.fit(X, y).C_ in (1e4, 1e5)
-    with pytest.raises(ValueError, match="needs scoring"):
+    with pytest.raises(ValueError, match="scoring must name a measure"):
         MLRCV((10,), measure="knn-vote@3").fit(X, y)
 
 

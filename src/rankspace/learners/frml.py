@@ -384,7 +384,7 @@ class FRML(CallbackFit, ValidatedFit, LinearRanker):
         return Options(self.reg, self.regularizer, self.batch_size, self.max_memory)
 
     def _most_rounds(self) -> int | None:
-        counts = (self.n_triplets, self.check_every)
+        counts: Any = (self.n_triplets, self.check_every)
         # Not checked yet: callbacks are told of a fit before it starts.
         if not all(isinstance(count, Integral) and count > 0 for count in counts):
             return None

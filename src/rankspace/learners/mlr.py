@@ -236,7 +236,8 @@ class MLR(CallbackFit, WeightedFit, LinearRanker):
         return PlaneProblem(problem.cone, problem.regularizer, self.C)
 
     def _most_rounds(self) -> int | None:
-        return self.max_iter if isinstance(self.max_iter, Integral) else None
+        most: Any = self.max_iter
+        return int(most) if isinstance(most, Integral) else None
 
     def _callback(self, cone: Any, scale: float, dtype: Any) -> Callback:
         """Log each round, and report it to the callbacks of scikit-learn."""
