@@ -386,7 +386,7 @@ class FRML(CallbackFit, ValidatedFit, LinearRanker):
     def _most_rounds(self) -> int | None:
         counts: Any = (self.n_triplets, self.check_every)
         # Not checked yet: callbacks are told of a fit before it starts.
-        if not all(isinstance(count, Integral) and count > 0 for count in counts):
+        if not all(isinstance(count, Integral) for count in counts) or min(counts) < 1:
             return None
         return -(-self.n_triplets // self.check_every)
 
