@@ -7,13 +7,18 @@ export RANKSPACE_DATA ?= $(wildcard $(abspath ../shared/data))
 BENCHMARKS ?= evaluate gmml imports letor oracles search
 SOURCES := pyproject.toml $(shell find src -name '*.py' -o -name py.typed)
 
-.PHONY: demo test check-long lint docs check-docs map reproduce benchmarks matrix clean
+.PHONY: demo test test-torch check-long lint docs check-docs map reproduce benchmarks matrix clean
 
 demo: $(VENV)/.installed
 	$(BIN)/rankspace demo
 
 test: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -n auto --dist worksteal $(TESTS)
+
+# The losses for PyTorch, which make test does not install.
+test-torch: $(VENV)/.installed-dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$(echo dist/*.whl)[torch]"
+	$(BIN)/python -m pytest tests/learners/test_torch.py tests/test_docs.py
 
 # What takes minutes: many threads, memory leaks, the whole suite with the checks of Python's
 # development mode, and whether the installed packages agree.
