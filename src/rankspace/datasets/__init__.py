@@ -14,6 +14,7 @@ from ._bundled import (
 )
 from ._catalogue import DatasetInfo, list_datasets, open_dataset
 from ._dataset import Dataset
+from ._embed import embed_beir, embed_texts
 from ._fetch_lists import fetch_mq2008, fetch_ohsumed
 from ._fetch_retrieval import fetch_cranfield, fetch_nfcorpus, fetch_npl, fetch_scifact
 from ._fetch_tables import (
@@ -25,11 +26,14 @@ from ._fetch_tables import (
 )
 from ._letor import read_letor
 from ._make import make_matching
+from ._texts import read_texts
 from ._trec import read_trec_run, write_trec_run
 
 __all__ = [
     "Dataset",
     "DatasetInfo",
+    "embed_beir",
+    "embed_texts",
     "fetch_covertype",
     "fetch_cranfield",
     "fetch_ionosphere",
@@ -52,6 +56,7 @@ __all__ = [
     "read_beir",
     "read_corpus",
     "read_letor",
+    "read_texts",
     "read_trec_run",
     "write_trec_run",
 ]

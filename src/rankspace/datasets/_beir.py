@@ -95,6 +95,11 @@ def read_beir(
     )
 
 
+def read_beir_texts(folder: PathLike, stem: str) -> list[str]:
+    """Titles and texts of the corpus or of all queries of a BEIR folder."""
+    return _read_records(_one_of(Path(folder), stem))[1]
+
+
 def read_corpus(folder: PathLike) -> tuple[list[str], list[dict[str, Any]]]:
     """Read the ids and fields of the documents of a BEIR folder, such as titles and metadata.
 

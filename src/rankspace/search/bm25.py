@@ -29,7 +29,7 @@ def rank_bm25(
 ) -> Ranking:
     """BM25 ranking of texts: lexical search, by the words that query and document share.
 
-    Documents without a word of the query are not listed. Needs the extra ``text``.
+    Documents without a word of the query are not listed. Needs the extra ``bm25``.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def rank_bm25(
     documents = _words(texts, language)
     if not any(documents):
         raise ValueError("texts must have words to search for: got none.")
-    index = require("bm25s", extra="text").BM25(method="lucene", k1=K1, b=B)
+    index = require("bm25s", extra="bm25").BM25(method="lucene", k1=K1, b=B)
     index.index(documents, show_progress=False)
     lists = [_best(index, words, k) for words in _words(query_texts, language)]
     return Ranking.from_pairs(lists, len(texts), query_ids=query_ids, item_ids=ids)
@@ -79,7 +79,7 @@ def _words(texts: Sequence[str], language: str | None) -> list[list[str]]:
     stemmer = None
     if language is not None:
         stemmer = _stemmer(language)
-    tokens: list[list[str]] = require("bm25s", extra="text").tokenize(
+    tokens: list[list[str]] = require("bm25s", extra="bm25").tokenize(
         list(texts),
         stopwords="english" if language == "english" else [],
         stemmer=stemmer,
@@ -90,7 +90,7 @@ def _words(texts: Sequence[str], language: str | None) -> list[list[str]]:
 
 
 def _stemmer(language: str) -> Any:
-    snowball = require("Stemmer", extra="text")
+    snowball = require("Stemmer", extra="bm25")
     if language not in snowball.algorithms():
         known = ", ".join(snowball.algorithms())
         raise ValueError(f"language must be None or one of {known}: got {language!r}.")
