@@ -335,7 +335,6 @@ def test_bad_input_is_one_sentence_and_exit_code_2(capsys, words, message):
 
 def test_wrong_words_are_refused_by_the_parser(capsys):
     for words in (
-        [],
         ["frobnicate"],
         ["rank"],
         ["rank", "wine", "--output", "x", "-k", "many"],

@@ -28,7 +28,7 @@ def add_embed(verbs: Any) -> None:
     parser.add_argument("--model", required=True, help="name or folder of a model")
     parser.add_argument(
         "--suffix",
-        help="for a folder: ends the names of the files, as in corpus_SUFFIX.npy",
+        help="ending of the names, as in corpus_SUFFIX.npy",
     )
     parser.add_argument("--output", help=".npy file to write; for a file of texts")
     parser.add_argument(
@@ -36,7 +36,7 @@ def add_embed(verbs: Any) -> None:
         choices=("items", "queries"),
         help="whether the texts of a file are documents or queries; by default items",
     )
-    parser.add_argument("--column", help="column of the texts of a file")
+    parser.add_argument("--column", help="column of the texts, if there are several")
     parser.add_argument(
         "--dtype", choices=("float32", "float16"), default="float32", help="precision"
     )

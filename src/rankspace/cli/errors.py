@@ -22,7 +22,7 @@ INTERRUPTED = 130
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "safetensors")
 
 
-def run_verb(name: str, work: Callable[[], str], address: str | None = None) -> int:
+def run_verb(name: str, work: Callable[[], str], options: Any = None) -> int:
     """Run a verb, print its answer or what went wrong, and return the exit code.
 
     Parameters
@@ -31,8 +31,9 @@ def run_verb(name: str, work: Callable[[], str], address: str | None = None) -> 
         The verb.
     work : callable
         Returns the answer.
-    address : str, optional
-        Address of a server, whose password must not be shown.
+    options : argparse.Namespace, optional
+        ``url`` is the address of a server, whose password must not be shown; ``quiet`` leaves out
+        warnings; if ``to_stdout`` is set, the answer goes to standard error.
 
     Returns
     -------
@@ -47,10 +48,13 @@ def run_verb(name: str, work: Callable[[], str], address: str | None = None) -> 
     0
     """
     program = f"rankspace {name}"
+    address = getattr(options, "url", None)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("default", UserWarning)
             warnings.showwarning = _note
+            if getattr(options, "quiet", False):
+                warnings.simplefilter("ignore")
             answer = work()
     except KeyboardInterrupt:
         _complain("rankspace: interrupted")
@@ -65,6 +69,9 @@ def run_verb(name: str, work: Callable[[], str], address: str | None = None) -> 
     except Exception as error:
         _complain(f"{program}: {_apology(error, address)}")
         return DEFECT
+    if getattr(options, "to_stdout", False):
+        _complain(answer)
+        return 0
     return tell(answer)
 
 

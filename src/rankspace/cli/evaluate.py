@@ -16,7 +16,7 @@ def add_evaluate(verbs: Any) -> None:
         "evaluate a run against judgments",
         "Evaluate a run file against judgments: means over queries with 95 % confidence "
         "intervals.",
-        "rankspace evaluate run.trec qrels/test.tsv --measures 'ndcg-linear@10 map'",
+        "rankspace evaluate before.trec scifact_sample --split test --measures 'map mrr'",
     )
     parser.add_argument("run", metavar="RUN", help="TREC run file, plain or .gz")
     add_judgments(parser)

@@ -34,7 +34,7 @@ def add_fit(verbs: Any) -> None:
         "learn a metric with one method",
         "Learn a metric from vectors and judgments with one method and given parameters, and "
         "write it to a file.",
-        "rankspace fit scifact --split train --method listwise --output scifact.safetensors",
+        "rankspace fit scifact_sample --split train --method listwise --output my.safetensors",
     )
     add_training_data(parser)
     parser.add_argument(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from .. import __version__
 from .._engine.credentials import hide_credentials
 from .compare import add_compare
+from .completion import SHELLS, completion
 from .datasets import add_datasets
 from .demo import add_demo
 from .embed import add_embed
@@ -16,7 +18,8 @@ from .errors import prepare_streams, run_verb, tell
 from .evaluate import add_evaluate
 from .export import add_export
 from .fit import add_fit
-from .options import check_outputs
+from .options import check_outputs, name_standard_output
+from .progress import verbosity
 from .rank import add_rank
 from .report import add_report
 from .show import add_show
@@ -44,17 +47,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
     2
     """
     prepare_streams()
+    parser = build_parser()
+    if not (sys.argv[1:] if arguments is None else arguments):
+        return tell(parser.format_help(), end="")
     try:
-        options = build_parser().parse_args(arguments)
+        options = parser.parse_args(arguments)
     except SystemExit as stopped:
         # The text of --help may not have been written yet.
         raise SystemExit(stopped.code or tell("", end="")) from None
 
     def work() -> str:
+        name_standard_output(options)
         check_outputs(options)
         return options.verb(options)
 
-    return run_verb(options.name, work, getattr(options, "url", None))
+    with verbosity(options):
+        return run_verb(options.name, work, options)
+
+
+class _PrintCompletion(argparse.Action):
+    """Print the completion script of a shell."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        options: Any,
+        shell: Any,
+        name: Any = None,
+    ) -> NoReturn:
+        """Print it and exit."""
+        raise SystemExit(tell(completion(parser, shell), end=""))
 
 
 class _Parser(argparse.ArgumentParser):
@@ -75,6 +97,12 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--version", action="version", version=f"rankspace {__version__}"
+    )
+    parser.add_argument(
+        "--print-completion",
+        action=_PrintCompletion,
+        choices=SHELLS,
+        help="print a script that completes commands in this shell",
     )
     verbs = parser.add_subparsers(dest="name", required=True, metavar="VERB")
     add_demo(verbs)

@@ -18,8 +18,12 @@ from .._engine.vectors import is_vector_file
 # Options that name what a verb reads.
 INPUTS = (
     *("data", "corpus", "vectors", "queries", "embeddings", "labels", "qrels", "ids"),
-    *("query_ids", "metric", "run", "before", "after", "judgments", "signals"),
+    *("query_ids", "metric", "run", "before", "after", "judgments", "model", "signals"),
 )
+# What can be written to standard output, by --output -.
+STANDARD_OUTPUT = "/dev/stdout"
+STREAM_VERBS = ("rank", "report", "transform")
+STREAM_TARGETS = ("npy", "onnx", "pgvector")
 # Targets of an export whose --output is a folder.
 FOLDER_STORES = ("qdrant", "lancedb")
 Verb = Callable[[argparse.Namespace], str]
@@ -51,6 +55,15 @@ def add_verb(verbs: Any, verb: Verb, summary: str, text: str, example: str) -> A
     )
     parser.set_defaults(verb=verb)
     parser.add_argument("--json", action="store_true", help="print JSON")
+    amount = parser.add_mutually_exclusive_group()
+    amount.add_argument(
+        "--quiet", action="store_true", help="show neither progress nor warnings"
+    )
+    amount.add_argument(
+        "--verbose",
+        action="store_true",
+        help="show each step on a line of its own, also without a terminal",
+    )
     return parser
 
 
@@ -163,6 +176,24 @@ def add_cluster(parser: Any) -> None:
         help="run heavy steps on the Dask cluster with this scheduler, such as "
         "tcp://SCHEDULER:8786 (requires the extra 'cluster')",
     )
+
+
+def name_standard_output(options: argparse.Namespace) -> None:
+    """Let ``--output -`` name standard output, for verbs that write one stream.
+
+    The answer goes to standard error then.
+    """
+    for name in ("output", "place"):
+        if vars(options).get(name) != "-":
+            continue
+        target = vars(options).get("to")
+        if options.name not in STREAM_VERBS and target not in STREAM_TARGETS:
+            raise ValueError(
+                f"--output - can be used with {', '.join(STREAM_VERBS)}, and with export --to "
+                f"{', '.join(STREAM_TARGETS)}: name a file."
+            )
+        setattr(options, name, STANDARD_OUTPUT)
+        options.to_stdout = True
 
 
 def check_outputs(options: argparse.Namespace) -> None:

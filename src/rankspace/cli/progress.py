@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, Self, TextIO
 
@@ -16,10 +17,28 @@ WIDTH = 30
 REFRESH_SECONDS = 1.0
 
 
+# "quiet", "verbose" or neither.
+_verbosity: ContextVar[str] = ContextVar("verbosity", default="")
+
+
+@contextmanager
+def verbosity(options: argparse.Namespace) -> Iterator[None]:
+    """Let ``--quiet`` and ``--verbose`` hold for all progress that is shown."""
+    level = ""
+    for name in ("quiet", "verbose"):
+        if getattr(options, name, False):
+            level = name
+    token = _verbosity.set(level)
+    try:
+        yield
+    finally:
+        _verbosity.reset(token)
+
+
 class Progress:
     """Progress line: the current step and, after two seconds, the fraction done.
 
-    It is shown on a terminal only.
+    It is shown on a terminal only, or by ``--verbose`` in lines of their own.
 
     Examples
     --------
@@ -33,6 +52,9 @@ class Progress:
         self.stream = sys.stderr if stream is None else stream
         self._start = time.monotonic()
         self._shown = 0
+        self._tenths = 0
+        self._is_verbose = _verbosity.get() == "verbose"
+        self._is_line = _verbosity.get() == "" and self.stream.isatty()
 
     def __enter__(self) -> Self:
         return self
@@ -49,15 +71,25 @@ class Progress:
 
     def say(self, step: str) -> None:
         """Show the name of a step at once, as it may be a long one."""
-        if self.stream.isatty():
+        if self._is_verbose:
+            self._write_line(step)
+        elif self._is_line:
             self._write(f"{self.title}: {step}")
 
     def show(self, fraction: float) -> None:
-        """Show the fraction done."""
-        if self.stream.isatty() and time.monotonic() - self._start > DELAY_SECONDS:
+        """Show the fraction done; by ``--verbose`` once for each tenth."""
+        if self._is_verbose and int(10 * fraction) != self._tenths:
+            self._tenths = int(10 * fraction)
+            self._write_line(f"{fraction:.0%}")
+        elif self._is_line and time.monotonic() - self._start > DELAY_SECONDS:
             done = round(fraction * WIDTH)
             bar = "#" * done + "." * (WIDTH - done)
             self._write(f"{self.title}: [{bar}] {fraction:4.0%}")
+
+    def _write_line(self, text: str) -> None:
+        seconds = time.monotonic() - self._start
+        self.stream.write(f"{self.title}: {text} ({seconds:.1f} s)\n")
+        self.stream.flush()
 
     def _write(self, line: str) -> None:
         self.stream.write("\r" + line.ljust(self._shown))

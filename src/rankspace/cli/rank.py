@@ -24,7 +24,7 @@ def add_rank(verbs: Any) -> None:
         "rank a corpus for each query",
         "Rank the items of a corpus for each query by a similarity of vectors or a saved metric, "
         "and write a TREC run file. If a data set has no separate queries, each item is a query.",
-        "rankspace rank scifact --split test -k 100 --similarity cosine --output run.trec",
+        "rankspace rank scifact_sample --split test --similarity cosine --output before.trec",
     )
     parser.add_argument(
         "corpus",

@@ -49,7 +49,7 @@ def add_show(verbs: Any) -> None:
         "show what a metric file holds",
         "Show the kind of a metric, where it comes from, what it was measured to do, and the next "
         "commands. What a file says of its origin is not verified.",
-        "rankspace show scifact.safetensors",
+        "rankspace show my.safetensors",
     )
     parser.add_argument("metric", metavar="METRIC", help="metric file")
 

@@ -18,7 +18,7 @@ def add_transform(verbs: Any) -> None:
         "Map a file of vectors by a metric and write a .npy file, block by block: a .npy file may "
         "be larger than memory. Search the result by Euclidean distance, or by inner product if "
         "the metric is bilinear.",
-        "rankspace transform scifact.safetensors corpus.npy --output mapped.npy",
+        "rankspace transform my.safetensors corpus.npy --output mapped.npy",
     )
     parser.add_argument("metric", metavar="METRIC", help="metric file")
     parser.add_argument("vectors", metavar="VECTORS", help="file of vectors")

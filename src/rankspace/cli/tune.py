@@ -33,7 +33,7 @@ def add_tune(verbs: Any) -> None:
         "Learn a metric by cross-validation and write it, if it ranks better and neither queries "
         "for known nor those for new documents lose. Otherwise write the similarity of unchanged "
         "vectors, and say why.",
-        "rankspace tune scifact --split train --output scifact.safetensors",
+        "rankspace tune scifact_sample --split train --output my.safetensors",
     )
     add_training_data(parser)
     add_similarity(parser, "cosine with separate queries, otherwise Euclidean distance")
