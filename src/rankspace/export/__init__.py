@@ -7,6 +7,7 @@ from .lancedb import to_lancedb
 from .onnx import to_onnx
 from .pgvector import to_pgvector, to_sql
 from .qdrant import to_qdrant
+from .sentence_transformers import to_sentence_transformers
 from .sidecar import Sidecar
 from .sqlite_vec import to_sqlite_vec
 from .usearch import read_usearch, to_usearch
@@ -24,6 +25,7 @@ __all__ = [
     "to_pgvector",
     "to_qdrant",
     "to_query_side",
+    "to_sentence_transformers",
     "to_sql",
     "to_sqlite_vec",
     "to_usearch",
