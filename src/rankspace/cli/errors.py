@@ -32,13 +32,15 @@ def run_verb(name: str, work: Callable[[], str], options: Any = None) -> int:
     work : callable
         Returns the answer.
     options : argparse.Namespace, optional
-        ``url`` is the address of a server, whose password must not be shown; ``quiet`` leaves out
-        warnings; if ``to_stdout`` is set, the answer goes to standard error.
+        ``url`` is the address of a server, whose password must not be shown. ``quiet`` leaves out
+        warnings. If ``to_stdout`` is set, the answer goes to standard error. ``exit_code`` is that
+        of the answer, if not 0.
 
     Returns
     -------
     int
-        0, 2 for bad input, 70 for a defect of rankspace, 130 after Ctrl-C.
+        0, 1 if ``compare --fail-if-worse`` fails, 2 for bad input, 70 for a defect of rankspace,
+        130 after Ctrl-C.
 
     Examples
     --------
@@ -72,7 +74,7 @@ def run_verb(name: str, work: Callable[[], str], options: Any = None) -> int:
     if getattr(options, "to_stdout", False):
         _complain(answer)
         return 0
-    return tell(answer)
+    return tell(answer) or getattr(options, "exit_code", 0)
 
 
 def _note(message: Warning | str, *where: Any, **more: Any) -> None:

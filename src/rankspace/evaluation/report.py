@@ -376,9 +376,26 @@ def compare(before: Report, after: Report, *, random_state: int = 0) -> Comparis
             f"the reports must share a measure: got {', '.join(before.values)} and "
             f"{', '.join(after.values)}."
         )
+    after = aligned(before, after)
+    similarity = _joint_similarity(before.similarity, after.similarity)
+    comparison = Comparison(
+        {}, {}, {}, {}, {}, {}, before.smaller_is_better, similarity, before.teacher
+    )
+    for name in names:
+        old, new, w = paired_values(before, after, name)
+        comparison.before[name] = weighted_mean(old, w)
+        comparison.after[name] = weighted_mean(new, w)
+        comparison.difference[name] = weighted_mean(new - old, w)
+        comparison.interval[name] = bootstrap_interval(new - old, w, random_state)
+        comparison.p_value[name] = randomisation_p_value(new - old, w, random_state)
+        comparison.n_queries[name] = old.size
+    return comparison
+
+
+def aligned(before: Report, after: Report) -> Report:
+    """The second report in the order of the queries of the first."""
     after = after.take(same_queries(before, after))
-    weights = before._query_weights()
-    if not np.array_equal(weights, after._query_weights()):
+    if not np.array_equal(before._query_weights(), after._query_weights()):
         raise ValueError(
             "the reports must weight the queries alike: their weights differ."
         )
@@ -387,24 +404,18 @@ def compare(before: Report, after: Report, *, random_state: int = 0) -> Comparis
             "the reports must be by the same judgments: got those of "
             f"{before.teacher or 'people'} and of {after.teacher or 'people'}."
         )
-    similarity = _joint_similarity(before.similarity, after.similarity)
-    comparison = Comparison(
-        {}, {}, {}, {}, {}, {}, before.smaller_is_better, similarity, before.teacher
-    )
-    for name in names:
-        counted = ~np.isnan(before.values[name]) & ~np.isnan(after.values[name])
-        if not counted.any():
-            raise ValueError(f"no query has a score for {name} in both reports.")
-        old = before.values[name][counted]
-        new = after.values[name][counted]
-        w = weights[counted]
-        comparison.before[name] = weighted_mean(old, w)
-        comparison.after[name] = weighted_mean(new, w)
-        comparison.difference[name] = weighted_mean(new - old, w)
-        comparison.interval[name] = bootstrap_interval(new - old, w, random_state)
-        comparison.p_value[name] = randomisation_p_value(new - old, w, random_state)
-        comparison.n_queries[name] = int(counted.sum())
-    return comparison
+    return after
+
+
+def paired_values(
+    before: Report, after: Report, name: str
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Values of the queries that neither report leaves out, and their weights."""
+    counted = ~np.isnan(before.values[name]) & ~np.isnan(after.values[name])
+    if not counted.any():
+        raise ValueError(f"no query has a score for {name} in both reports.")
+    weights = before._query_weights()[counted]
+    return before.values[name][counted], after.values[name][counted], weights
 
 
 def same_queries(before: Report, after: Report) -> np.ndarray:

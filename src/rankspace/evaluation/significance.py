@@ -19,7 +19,7 @@ def weighted_mean(values: np.ndarray, weights: np.ndarray) -> float:
 
 
 def bootstrap_interval(
-    values: np.ndarray, weights: np.ndarray, seed: int = 0
+    values: np.ndarray, weights: np.ndarray, seed: int = 0, level: float = 0.95
 ) -> tuple[float, float]:
     """Bootstrap confidence interval of the weighted mean over queries, by percentiles."""
     from scipy.stats import bootstrap
@@ -36,6 +36,7 @@ def bootstrap_interval(
         (values, weights),
         mean,
         paired=True,
+        confidence_level=level,
         method="percentile",
         n_resamples=2_000,
         vectorized=True,
