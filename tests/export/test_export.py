@@ -587,6 +587,28 @@ def test_ids_are_those_of_the_index_that_is_read(X, tmp_path):
         to_faiss(metric, X[:2], ids=["a", "b"])
 
 
+def test_an_index_that_is_replaced_while_it_is_read_is_read_again(
+    X, tmp_path, monkeypatch
+):
+    faiss = pytest.importorskip("faiss")
+    metric = make_metric("linear")
+    path = tmp_path / "i"
+    to_faiss(metric, X[:20], path, ids=[f"old {i}" for i in range(20)])
+    read, n_read = faiss.read_index, []
+
+    def replaced_then(name):
+        index = read(name)
+        if not n_read:
+            to_faiss(metric, X[:20], path, ids=[f"new {i}" for i in range(20)])
+        n_read.append(name)
+        return index
+
+    monkeypatch.setattr(faiss, "read_index", replaced_then)
+    index, items = read_faiss(path)
+    assert len(n_read) == 2
+    assert items.names(index.search(X[:1], 1)[1]) == [["new 0"]]
+
+
 def test_equal_exports_to_a_file_are_equal(X, tmp_path):
     pytest.importorskip("faiss")
     for name in ("a", "b"):

@@ -30,6 +30,11 @@ QRELS = (
     'query-id,corpus-id,score\nq1,"a, b",1\nq2,b,0.5\n',
 )
 BEIR = '{"_id": "a", "title": "A", "text": "cat"}\n{"_id": "b", "text": "d\\u00f6g"}\n'
+CSV = 'id,title,text\nd1,A,"a ""cat"", asleep"\nd2,,dog\n'
+SIDECAR = (
+    '{"id": "a"}\n{"id": "b"}\n',
+    '{"id": "a", "payload": {"text": "A"}}\n{"id": "b", "payload": {}}\n',
+)
 SETTINGS = (
     "max_iter=50",
     "C=1e3",

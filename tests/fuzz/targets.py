@@ -19,7 +19,14 @@ from rankspace import Index, Relevance, evaluate, load_metric
 from rankspace._engine.files import read_lines
 from rankspace._engine.vectors import VectorBlocks, map_npy, read_names, read_vectors
 from rankspace.cli.fit import _estimator, _methods
-from rankspace.datasets import read_beir, read_letor, read_trec_run
+from rankspace.datasets import (
+    read_beir,
+    read_corpus,
+    read_letor,
+    read_texts,
+    read_trec_run,
+)
+from rankspace.export import Sidecar
 from rankspace.learners.solvers.checkpoint import Checkpoint
 
 MAX_FEATURES = 64  # of accepted metrics that are tried out
@@ -126,6 +133,24 @@ def read_folder(path: Path) -> None:
     (folder / "queries.jsonl").write_text('{"_id": "q1", "text": ""}\n')
     (folder / "qrels.tsv").write_text("q1\ta\t1\n")
     read_beir(folder, embeddings=False, unknown="drop")
+    ids, fields = read_corpus(folder)
+    assert len(ids) == len(fields)
+
+
+def read_texts_to_embed(path: Path) -> None:
+    """Read texts and ids."""
+    ids, texts = read_texts(path)
+    assert all(isinstance(text, str) for text in texts)
+    assert ids is None or len(ids) == len(texts)
+
+
+def read_sidecar(path: Path) -> None:
+    """Read the ids beside an index file, and look some up."""
+    first = 1 << 32
+    items = Sidecar(path.with_name("input"), first)
+    found = items.names([[first, -1]])
+    assert all(isinstance(name, str) for name in found[0])
+    assert items.payload is None or len(items.payload) == len(items.ids)
 
 
 def read_checkpoint(path: Path) -> None:
@@ -186,6 +211,16 @@ TARGETS = {
     "run": Target(".trec", read_run, lambda: seeds.texts(seeds.RUN), TEXT),
     "qrels": Target(".tsv", read_judgments, lambda: seeds.texts(*seeds.QRELS), TEXT),
     "beir": Target(".jsonl", read_folder, lambda: seeds.texts(seeds.BEIR), TEXT),
+    "texts": Target(
+        ".jsonl", read_texts_to_embed, lambda: seeds.texts(seeds.BEIR), TEXT
+    ),
+    "csv": Target(".csv", read_texts_to_embed, lambda: seeds.texts(seeds.CSV), TEXT),
+    "csv-gz": Target(
+        ".csv.gz", read_texts_to_embed, lambda: seeds.texts(seeds.CSV)[1:], GZIPPED
+    ),
+    "sidecar": Target(
+        ".ids-00000001.jsonl", read_sidecar, lambda: seeds.texts(*seeds.SIDECAR), TEXT
+    ),
     "labels": Target(
         ".npy", read_labels, seeds.labels, (*BYTES, mutate.change_npy_header)
     ),

@@ -20,7 +20,10 @@ WORDS = (
     "unknown",
 )
 # Options that do not decide the result, or that are written in another way.
-UNNAMED = ("name", "verb", "json", "output", "report", "cluster", "data", "set")
+UNNAMED = (
+    *("name", "verb", "json", "quiet", "verbose", "output", "report", "cluster"),
+    *("data", "set"),
+)
 
 
 def fitted_card(
@@ -44,7 +47,7 @@ def fitted_card(
 
 def _public_parameters(estimator: Any) -> dict[str, Any]:
     """The parameters that JSON can hold, without paths."""
-    plain = bool | int | float | list[Any] | tuple[Any, ...] | None
+    plain = (bool, int, float, list, tuple, type(None))
     parameters = {
         name: value
         for name, value in estimator.get_params().items()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -105,7 +106,7 @@ def _csv_rows(path: Path) -> tuple[list[str], Iterator[dict[str, Any]]]:
             io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as text,
         ):
             rows = list(csv.reader(text, strict=True))
-    except (csv.Error, UnicodeDecodeError, EOFError) as error:
+    except (csv.Error, UnicodeDecodeError, EOFError, zlib.error) as error:
         raise ValueError(f"{path} must be a CSV file in UTF-8: {error}.") from error
     rows = [row for row in rows if row]
     names = rows[0] if rows else []

@@ -13,7 +13,7 @@ from .._engine.vectors import BLOCK, VectorBlocks
 from ..metrics.embedding import EmbeddingMetric
 from .arrays import Progress, blocks_of, open_blocks, sample_centre
 from .items import Items
-from .sidecar import NamedItems, Sidecar
+from .sidecar import NamedItems, Sidecar, read_beside
 
 INDEXES = ("exact", "hnsw", "ivf")
 HNSW_LINKS = 32  # of each node of the graph
@@ -154,13 +154,21 @@ def read_faiss(path: PathLike) -> tuple[Any, Sidecar]:
     ([['b']], {'text': 'near'})
     """
     faiss = require("faiss", extra="faiss")
-    index = faiss.read_index(str(path))
+
+    def read() -> tuple[Any, Sidecar]:
+        index = faiss.read_index(str(path))
+        return index, Sidecar(path, _first_key(faiss, index, path))
+
+    return read_beside(read)
+
+
+def _first_key(faiss: Any, index: Any, path: PathLike) -> int:
     keyed = faiss.downcast_index(getattr(index, "index", index))
     if not hasattr(keyed, "id_map"):
         raise ValueError(
             f"{path} must be an index written with ids: it has none, and finds row numbers."
         )
-    return index, Sidecar(path, keyed.id_map.at(0))
+    return int(keyed.id_map.at(0))
 
 
 def _named_items(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -57,8 +57,8 @@ class Sidecar:
         records = [_record(file, *line) for line in read_lines(file)]
         self.ids = [record["id"] for record in records]
         self.payload = None
-        if records and "payload" in records[0]:
-            self.payload = [record["payload"] for record in records]
+        if any("payload" in record for record in records):
+            self.payload = [record.get("payload", {}) for record in records]
 
     def row(self, key: int) -> int:
         """The row of an item.
@@ -93,6 +93,14 @@ class Sidecar:
             [self.ids[self.row(key)] for key in found if key != -1]
             for found in np.asarray(keys).tolist()
         ]
+
+
+def read_beside(read: Callable[[], tuple[Any, Sidecar]]) -> tuple[Any, Sidecar]:
+    """Read an index and its ids, once more if both are replaced in between."""
+    try:
+        return read()
+    except FileNotFoundError:
+        return read()
 
 
 class NamedItems:

@@ -12,7 +12,7 @@ from .._engine.vectors import BLOCK
 from ..metrics.embedding import EmbeddingMetric
 from .arrays import Progress
 from .items import Items
-from .sidecar import NamedItems, Sidecar
+from .sidecar import NamedItems, Sidecar, read_beside
 
 
 def to_usearch(
@@ -110,5 +110,9 @@ def read_usearch(path: PathLike) -> tuple[Any, Sidecar]:
     (1, ['a'])
     """
     usearch = require("usearch.index", extra="usearch")
-    index = usearch.Index.restore(str(path))
-    return index, Sidecar(path, index.keys[0])
+
+    def read() -> tuple[Any, Sidecar]:
+        index = usearch.Index.restore(str(path))
+        return index, Sidecar(path, index.keys[0])
+
+    return read_beside(read)
