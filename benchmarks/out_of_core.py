@@ -118,7 +118,7 @@ class Problem:
             write_items(self.path, self.n, self.centres)
 
     def gmml(self) -> None:
-        model = GMML().fit(self.path, self.relevance, queries=self.Q)
+        model = GMML(0.5, reg=0.01).fit(self.path, self.relevance, queries=self.Q)
         model.metric_.save(self.folder / "gmml.safetensors")
 
     def mlr(self) -> None:

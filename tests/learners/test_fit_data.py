@@ -85,10 +85,10 @@ def test_sample_weights_are_weights_of_queries(model, data):
 def test_weights_of_separate_queries(data):
     X, y, weights = data
     relevance = Relevance.from_labels(y[20:], query_labels=y[:20])
-    model = GMML().fit(X[20:], relevance, weights[:20], queries=X[:20])
+    model = GMML(0.5, reg=0.01).fit(X[20:], relevance, weights[:20], queries=X[:20])
     repeated = np.repeat(np.arange(20), (2 * weights[:20]).astype(int))
     twice = relevance.take_queries(repeated)
-    expected = GMML().fit(X[20:], twice, queries=X[:20][repeated])
+    expected = GMML(0.5, reg=0.01).fit(X[20:], twice, queries=X[:20][repeated])
     np.testing.assert_allclose(
         model.get_mahalanobis_matrix(), expected.get_mahalanobis_matrix()
     )

@@ -15,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rankspace import GMML, Euclidean, Relevance
+from rankspace.learners.gmml import MAX_ITEMS, N_FOLDS, REGS, SEED, TS
 from rankspace.learners.solvers.geometric.mean import mean_factor
 from rankspace.learners.solvers.geometric.scatter import (
     all_pairs,
@@ -23,6 +24,7 @@ from rankspace.learners.solvers.geometric.scatter import (
 )
 from rankspace.learners.solvers.points import lazy_points
 from rankspace.learners.solvers.scaling import Scaling
+from rankspace.relevance.splits import fold_queries, sample_data
 from reference.conventions import expected_failures
 
 SEEDS = st.integers(0, 2**32)
@@ -246,8 +248,9 @@ def test_all_pairs_and_labels_are_the_same(wine):
     i, j = np.triu_indices(len(X), 1)
     pairs, signs = np.stack([X[i], X[j]], axis=1), np.where(y[i] == y[j], 1, -1)
     model = GMML().fit(pairs, signs)
+    assert (model.t_, model.reg_) == (0.5, 0.01)
     np.testing.assert_allclose(
-        model.components_, GMML().fit(X, y).components_, atol=1e-9
+        model.components_, GMML(0.5, reg=0.01).fit(X, y).components_, atol=1e-9
     )
     assert model.pair_distance(pairs).shape == (len(pairs),)
 
@@ -340,3 +343,66 @@ def test_wrong_data(wine):
         ValueError, match=r"pairs must have shape \(n_pairs, 2, n_features\)"
     ):
         GMML().fit(np.zeros((4, 3, 3)), [1, 1, -1, -1])
+
+
+# ---------------------------------------------------------------------- t and reg
+
+
+def slow_scores(X, y, t, reg):
+    """Sum over folds of the MAP of held-out rows, by a fit of its own."""
+    folds = fold_queries(len(X), N_FOLDS, SEED).queries
+    total = 0.0
+    for fold in range(N_FOLDS):
+        train = folds != fold
+        model = GMML(t, reg=reg).fit(X[train], y[train])
+        judged = Relevance.from_labels(y[train], query_labels=y[~train])
+        total += model.score(X[train], judged, queries=X[~train])
+    return total
+
+
+def test_t_and_reg_are_those_of_the_best_folds(rng):
+    X, y = rng.normal(size=(90, 8)), np.arange(90) % 3
+    X[:, :2] += 2 * y[:, None]
+    X[:, 2:] *= np.geomspace(0.05, 20, 6)
+    scores = {(t, reg): slow_scores(X, y, t, reg) for t in TS for reg in REGS}
+    model = GMML().fit(X, y)
+    assert scores[model.t_, model.reg_] == pytest.approx(max(scores.values()))
+    expected = GMML(model.t_, reg=model.reg_).fit(X, y).components_
+    np.testing.assert_array_equal(model.components_, expected)
+    by_t = GMML(reg=0.1).fit(X, y)
+    assert by_t.reg_ == 0.1
+    best = max(scores[t, 0.1] for t in TS)
+    assert scores[by_t.t_, 0.1] == pytest.approx(best)
+
+
+@pytest.mark.parametrize("separate", [False, True])
+def test_t_and_reg_are_chosen_on_a_part_of_many_items(separate, rng):
+    X, y = rng.normal(size=(3000, 5)), rng.integers(0, 4, 3000)
+    X[:, 0] += y
+    Q, relevance = None, Relevance.from_labels(y)
+    if separate:
+        Q, X, labels, y = X[:1200], X[1200:], y[:1200], y[1200:]
+        relevance = Relevance.from_labels(y, query_labels=labels)
+    part, taught, queries = sample_data(X, relevance, Q, MAX_ITEMS, SEED)
+    assert len(part) == taught.n_items == MAX_ITEMS >= taught.n_queries
+    model = GMML().fit(X, relevance, queries=Q)
+    again = GMML().fit(part, taught, queries=queries)
+    assert (model.t_, model.reg_) == (again.t_, again.reg_)
+
+
+def test_few_queries_choose_nothing(rng):
+    X = rng.normal(size=(30, 4))
+    few = Relevance.from_lists([[0, 1]] * 9, n_items=30)
+    model = GMML().fit(X, few, queries=rng.normal(size=(9, 4)))
+    assert (model.t_, model.reg_) == (0.5, 0.01)
+    # Similar pairs are equal in some folds, and in others not.
+    twins = np.repeat(X[:12], 2, axis=0)
+    twins[-1] += 1
+    model = GMML().fit(twins, np.arange(12).repeat(2))
+    assert np.isfinite(model.components_).all()
+
+
+@pytest.mark.parametrize("name", ["t", "reg"])
+def test_other_words_than_auto_are_refused(name, wine):
+    with pytest.raises(ValueError, match=f"{name} must be one of auto: got 'best'"):
+        GMML(**{name: "best"}).fit(*wine)

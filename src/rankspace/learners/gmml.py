@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -9,18 +10,38 @@ import numpy as np
 from sklearn.utils import check_array, check_random_state, check_scalar
 from sklearn.utils.validation import validate_data
 
-from .._engine.checks import check_finite
+from .._engine.checks import check_choice, check_finite
+from .._engine.parallel import use_backend
 from .._engine.vectors import power_of_two
+from ..evaluation.measures import evaluate
 from ..metrics.embedding import LinearMetric
 from ..relevance.relevance import Relevance
 from ..relevance.rows import check_weights
+from ..relevance.splits import (
+    FEWEST_QUERIES,
+    Split,
+    fold_queries,
+    only_trainable,
+    sample_data,
+)
+from ..search.index import Index
 from .base import FLOATS
 from .fit_data import WeightedFit
 from .linear import LinearRanker
-from .solvers.geometric.mean import mean_factor
+from .solvers.geometric.mean import geodesic, mean_factor
 from .solvers.geometric.scatter import Scatter, all_pairs, given_pairs, sampled_pairs
 from .solvers.points import lazy_points
 from .solvers.scaling import Scaling
+
+AUTO = "auto"
+# What is used where nothing can be chosen, and what "auto" chooses from.
+DEFAULT_T = 0.5
+DEFAULT_REG = 0.01
+TS = (0.0, 0.25, 0.5, 0.75, 1.0)
+REGS = (1e-3, 1e-2, 1e-1, 1.0)
+MAX_ITEMS = 1000  # items, and queries, that t and reg are chosen on
+N_FOLDS = 3
+SEED = 0  # of the folds, so that equal data give equal metrics
 
 
 class GMML(WeightedFit, LinearRanker):
@@ -33,11 +54,15 @@ class GMML(WeightedFit, LinearRanker):
 
     Parameters
     ----------
-    t : float, default=0.5
+    t : float or "auto", default="auto"
         Position on the geodesic, from 0 (only similar pairs count) to 1 (only dissimilar ones).
-    reg : float, default=0.01
+        "auto" chooses 0, 0.25, 0.5, 0.75 or 1 by the MAP of held-out queries, in 3-fold
+        cross-validation, on 1,000 random items if there are more. Where that is impossible (pairs,
+        or fewer than 10 queries to learn from), it is 0.5.
+    reg : float or "auto", default="auto"
         Share of the prior that is added to S and D, relative to their traces. It means the same on
-        any scale, and lets S be singular, as when there are more features than pairs.
+        any scale, and lets S be singular, as when there are more features than pairs. "auto"
+        chooses 0.001, 0.01, 0.1 or 1 together with ``t``, or else 0.01.
     prior : array-like of shape (n_features, n_features), optional
         A positive definite matrix to stay near; the larger ``reg``, the nearer. The identity by
         default.
@@ -52,11 +77,15 @@ class GMML(WeightedFit, LinearRanker):
         The learned metric.
     components_ : ndarray of shape (n_features, n_features)
         L with ``W = L'L``.
+    t_, reg_ : float
+        The values used.
 
     Notes
     -----
     Fitting n points of d features costs two products O(n d^2), one Cholesky factor and one
-    eigenproblem O(d^3). Graded judgments are relevant or not, by ``min_relevant_grade``.
+    eigenproblem O(d^3). Choosing costs the same again for each ``reg`` and fold, and a search of
+    the held-out queries for each pair of values: about a second in all. Graded judgments are
+    relevant or not, by ``min_relevant_grade``.
 
     References
     ----------
@@ -74,9 +103,9 @@ class GMML(WeightedFit, LinearRanker):
 
     def __init__(
         self,
-        t: float = 0.5,
+        t: float | str = "auto",
         *,
-        reg: float = 0.01,
+        reg: float | str = "auto",
         prior: Any = None,
         n_pairs: int | None = None,
         random_state: Any = None,
@@ -137,12 +166,16 @@ class GMML(WeightedFit, LinearRanker):
         scale = power_of_two(differences)
         weights = check_weights(sample_weight, len(pairs))
         scatter = given_pairs(differences / scale, signs == 1, weights)
+        self._check_params(len(scatter.similar))
+        self._choose(None)
         self._store_metric(self._geometric_mean(scatter, scale, rows.dtype))
         return self
 
     def _fit_metric(
         self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
     ) -> LinearMetric:
+        self._check_params(X.shape[1])
+        self._choose((X, relevance, queries))
         scaling = Scaling.of(X)._replace(dtype=np.float64)
         points = lazy_points(X, relevance, queries, scaling)
         if self.n_pairs is None:
@@ -157,17 +190,74 @@ class GMML(WeightedFit, LinearRanker):
         self, scatter: Scatter, scale: float, dtype: Any
     ) -> LinearMetric:
         """The metric, for unscaled data, of the scatter of scaled data."""
-        check_scalar(self.t, "t", Real, min_val=0, max_val=1)
-        check_scalar(self.reg, "reg", Real, min_val=0)
+        components = mean_factor(*self._ends(scatter, self.reg_), self.t_)
+        parameters = {"method": "GMML", "t": self.t_, "reg": self.reg_}
+        # S and D of the data themselves are scale**2 times these.
+        components = components / scale ** (1 - 2 * self.t_)
+        return LinearMetric(components.astype(dtype), parameters=parameters)
+
+    def _ends(self, scatter: Scatter, reg: float) -> tuple[np.ndarray, np.ndarray]:
+        """The regularised scatters of similar and of dissimilar pairs."""
         prior = self._check_prior(len(scatter.similar))
         inverse = None if prior is None else np.linalg.inv(prior)
-        S = regularised(scatter.similar, self.reg, inverse)
-        D = regularised(scatter.dissimilar, self.reg, prior)
-        components = mean_factor(S, D, float(self.t))
-        parameters = {"method": "GMML", "t": float(self.t), "reg": float(self.reg)}
-        # S and D of the data themselves are scale**2 times these.
-        components = components / scale ** (1 - 2 * float(self.t))
-        return LinearMetric(components.astype(dtype), parameters=parameters)
+        return (
+            regularised(scatter.similar, reg, inverse),
+            regularised(scatter.dissimilar, reg, prior),
+        )
+
+    # ------------------------------------------------------------------ t and reg
+
+    def _choose(self, data: tuple[Any, Relevance, Any] | None) -> None:
+        """Set ``t_`` and ``reg_``: those given, or those of the best cross-validation score."""
+        self.t_ = DEFAULT_T if self.t == AUTO else float(self.t)
+        self.reg_ = DEFAULT_REG if self.reg == AUTO else float(self.reg)
+        if data is None or AUTO not in (self.t, self.reg):
+            return
+        ts = TS if self.t == AUTO else (self.t_,)
+        regs = REGS if self.reg == AUTO else (self.reg_,)
+        scores = np.zeros((len(regs), len(ts)))
+        # Folds are small, and workers far away.
+        with use_backend("threads"):
+            for split in _validation_folds(*sample_data(*data, MAX_ITEMS, SEED)):
+                scores += self._scores(split, regs, ts)
+        if scores.any():
+            best, at = np.unravel_index(np.argmax(scores), scores.shape)
+            self.reg_ = regs[best]
+            self.t_ = ts[at]
+
+    def _scores(
+        self, split: Split, regs: Sequence[float], ts: Sequence[float]
+    ) -> np.ndarray:
+        """MAP of the held-out queries of a fold for each reg and t; 0 if it cannot be learned."""
+        scores = np.zeros((len(regs), len(ts)))
+        try:
+            scaling = Scaling.of(split.X)._replace(dtype=np.float64)
+            points = lazy_points(split.X, split.relevance, split.queries, scaling)
+            scatter = all_pairs(points, split.relevance)
+            ends = [geodesic(*self._ends(scatter, reg)) for reg in regs]
+        except ValueError:
+            # A part of the data may be singular where all are not: the fit itself will say.
+            return scores
+        items = scaling.apply(split.X)
+        held_out = scaling.apply(split.points)
+        for i, (rows, values) in enumerate(ends):
+            mapped = items @ rows.T, held_out @ rows.T
+            for j, t in enumerate(ts):
+                stretch = values ** (t / 2)
+                blocks = Index(mapped[0] * stretch).blocks(mapped[1] * stretch)
+                scores[i, j] = evaluate(blocks, split.judged, "map").means["map"]
+        return scores
+
+    def _check_params(self, n_features: int) -> None:
+        for name in ("t", "reg"):
+            value = getattr(self, name)
+            if isinstance(value, str):
+                check_choice(value, name, (AUTO,))
+        if self.t != AUTO:
+            check_scalar(self.t, "t", Real, min_val=0, max_val=1)
+        if self.reg != AUTO:
+            check_scalar(self.reg, "reg", Real, min_val=0)
+        self._check_prior(n_features)
 
     def _check_prior(self, n_features: int) -> np.ndarray | None:
         if self.prior is None:
@@ -182,6 +272,19 @@ class GMML(WeightedFit, LinearRanker):
                 "prior must be positive definite: an eigenvalue is not above 0."
             )
         return prior
+
+
+def _validation_folds(X: np.ndarray, relevance: Relevance, queries: Any) -> list[Split]:
+    """Folds of the queries that can be learned from and judged on; none if there are too few."""
+    if relevance.n_queries < FEWEST_QUERIES:
+        return []
+    folds = fold_queries(relevance.n_queries, N_FOLDS, SEED)
+    splits = [folds.split(X, relevance, queries, fold) for fold in range(N_FOLDS)]
+    return [
+        only_trainable(split)
+        for split in splits
+        if split.relevance.trainable.any() and split.judged.trainable.any()
+    ]
 
 
 def regularised(

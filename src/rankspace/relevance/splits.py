@@ -55,6 +55,26 @@ def split_queries(
     return np.sort(order[n_held_out:]), np.sort(order[:n_held_out])
 
 
+def sample_data(
+    X: Any, relevance: Relevance, queries: Any, n: int, seed: int
+) -> tuple[Any, Relevance, Any]:
+    """At most ``n`` random items, and ``n`` of the queries that can be learned from on them."""
+    random = np.random.default_rng(seed)
+    if len(X) > n:
+        rows = np.sort(random.choice(len(X), n, replace=False))
+        X = np.asarray(X[rows])
+        if queries is None:
+            relevance = relevance[rows]
+        else:
+            relevance = relevance._as_separate()._take_items(rows)
+    chosen = np.flatnonzero(relevance.trainable)
+    if chosen.size > n:
+        chosen = np.sort(random.choice(chosen, n, replace=False))
+    if queries is not None:
+        queries = queries[chosen]
+    return X, relevance.take_queries(chosen), queries
+
+
 class QueryFolds(NamedTuple):
     """Cross-validation folds of queries, whose relevant items stay in training."""
 

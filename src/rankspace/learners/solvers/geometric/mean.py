@@ -24,14 +24,14 @@ def mean_factor(S: np.ndarray, D: np.ndarray, t: float) -> np.ndarray:
         )
     unit_S = _unit(S)
     unit_D = _unit(D)
-    try:
-        L = _mean_factor(S / unit_S, D / unit_D, t)
-    except np.linalg.LinAlgError:
-        raise ValueError(
-            "the scatter of similar pairs is singular: no similar pair differs in some direction, "
-            "such as a constant feature. Raise reg."
-        ) from None
+    base, values = _geodesic(S / unit_S, D / unit_D)
+    L = base * (values ** (t / 2))[:, None]
     return L * (unit_D ** (t / 2) * unit_S ** ((t - 1) / 2))
+
+
+def geodesic(S: np.ndarray, D: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and values with ``values**(t/2) * rows`` the factor at every t, up to a multiple."""
+    return _geodesic(S / _unit(S), D / _unit(D))
 
 
 def _unit(matrix: np.ndarray) -> float:
@@ -42,14 +42,20 @@ def _unit(matrix: np.ndarray) -> float:
     return float(2.0 ** np.floor(np.log2(trace)))
 
 
-def _mean_factor(S: np.ndarray, D: np.ndarray, t: float) -> np.ndarray:
-    C = scipy.linalg.cholesky(S, lower=True, check_finite=False)
+def _geodesic(S: np.ndarray, D: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """``U' inv(C)`` and v, those of the largest v first."""
+    try:
+        C = scipy.linalg.cholesky(S, lower=True, check_finite=False)
+    except np.linalg.LinAlgError:
+        raise ValueError(
+            "the scatter of similar pairs is singular: no similar pair differs in some direction, "
+            "such as a constant feature. Raise reg."
+        ) from None
     (trmm,) = scipy.linalg.get_blas_funcs(("trmm",), (C, D))
     between = trmm(1.0, C, trmm(1.0, C, D, lower=1, trans_a=1), lower=1, side=1)
     values, U = scipy.linalg.eigh(
         between, overwrite_a=True, check_finite=False, driver="evd"
     )
-    roots = np.maximum(values, 0.0) ** (t / 2)
     # U' inv(C) is the transpose of inv(C') U.
     L = scipy.linalg.solve_triangular(C, U, lower=True, trans="T", check_finite=False)
-    return np.ascontiguousarray((L * roots).T[::-1])
+    return np.ascontiguousarray(L.T[::-1]), np.maximum(values, 0.0)[::-1]
