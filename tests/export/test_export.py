@@ -26,6 +26,7 @@ from rankspace.export import (
     to_usearch,
 )
 from rankspace.metrics import unchanged_metric
+from rankspace.search import QuantisedMetric
 
 K = 10
 
@@ -802,3 +803,33 @@ def test_wrong_vectors_leave_no_file(tmp_path, change, message):
         with pytest.raises(ValueError, match=message):
             export(path=tmp_path / "out", **given)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("storage", ["float16", "int8"])
+def test_faiss_keeps_fewer_bits(metric, X, Q, storage, tmp_path):
+    """The lists of FAISS are those of a search among rounded vectors."""
+    faiss = pytest.importorskip("faiss")
+    small = metric.reduce(X, 4)
+    index = to_faiss(small, X, tmp_path / "index.faiss", storage=storage)
+    again = faiss.read_index(str(tmp_path / "index.faiss"))
+    np.testing.assert_array_equal(index.search(Q, 10)[1], again.search(Q, 10)[1])
+    found = index.search(Q, 10)[1]
+    for rounding, least in ((storage, 0.95), ("float32", 0.9)):
+        expected = QuantisedMetric(small, X, rounding).index(X).rank(Q, 10)
+        pairs = zip(found, expected, strict=True)
+        shares = [np.isin(items, row).mean() for items, (row, _) in pairs]
+        assert np.mean(shares) >= least
+    store = faiss.downcast_index(again.index)
+    assert store.code_size == {"float16": 8, "int8": 4}[storage]
+
+
+def test_wrong_storage_of_faiss_is_named(metric, X):
+    pytest.importorskip("faiss")
+    with pytest.raises(
+        ValueError, match="storage must be one of float32, float16, int8"
+    ):
+        to_faiss(metric, X, storage="binary")
+    with pytest.raises(
+        ValueError, match="can only be used with index 'exact': got 'hnsw'"
+    ):
+        to_faiss(metric, X, storage="int8", index="hnsw")

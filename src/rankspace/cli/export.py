@@ -43,6 +43,12 @@ def add_export(verbs: Any) -> None:
         help="type of index, for faiss and pgvector; only faiss has ivf",
     )
     parser.add_argument(
+        "--storage",
+        choices=("float32", "float16", "int8"),
+        default="float32",
+        help="what an exact FAISS index keeps of each number",
+    )
+    parser.add_argument(
         "--queries",
         help=".npy file of example queries, to calibrate an approximate FAISS index",
     )
@@ -80,6 +86,10 @@ def export(options: argparse.Namespace) -> str:
 
 
 def _check_options(options: argparse.Namespace) -> None:
+    if options.storage != "float32" and options.to != "faiss":
+        raise ValueError(
+            f"--storage can only be used with --to faiss: got --to {options.to}."
+        )
     if options.url is not None and options.to not in SERVERS:
         raise ValueError(
             f"--url can only be used with --to pgvector or qdrant: got --to {options.to}."
@@ -108,6 +118,7 @@ def _faiss(metric: Any, options: argparse.Namespace, progress: Any) -> str:
         ids=items.ids,
         payload=items.payload,
         index=options.index,
+        storage=options.storage,
         queries=options.queries,
         recall=options.recall,
         progress=progress,

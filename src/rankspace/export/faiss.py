@@ -16,6 +16,8 @@ from .items import Items
 from .sidecar import NamedItems, Sidecar, read_beside
 
 INDEXES = ("exact", "hnsw", "ivf")
+STORAGES = ("float32", "float16", "int8")
+SCALE_ROWS = 65_536  # sample that the ranges of int8 are taken from
 HNSW_LINKS = 32  # of each node of the graph
 EF_CONSTRUCTION = 200  # candidates for the links of a node
 # FAISS advises 39 to 256 training vectors for each k-means cell.
@@ -34,6 +36,7 @@ def to_faiss(
     ids: Any = None,
     payload: Any = None,
     index: str = "exact",
+    storage: str = "float32",
     queries: Any = None,
     recall: float = 0.99,
     random_state: int = 0,
@@ -64,6 +67,9 @@ def to_faiss(
         What to store beside each item, as `ids`.
     index : {"exact", "hnsw", "ivf"}, default="exact"
         Exhaustive search, an HNSW graph, or an inverted file of k-means cells.
+    storage : {"float32", "float16", "int8"}, default="float32"
+        What the exhaustive index keeps of each number. "int8" has 256 levels over the range of
+        each dimension. `tune` reports what they lose.
     queries : path or array-like of shape (n_queries, n_query_features), optional
         Sample queries to tune an approximate search on; items by default.
     recall : float, default=0.99
@@ -95,15 +101,25 @@ def to_faiss(
     array([[0, 1, 2]])
     """
     check_choice(index, "index", INDEXES)
+    check_choice(storage, "storage", STORAGES)
+    if storage != "float32" and index != "exact":
+        raise ValueError(
+            f"storage {storage!r} can only be used with index 'exact': got {index!r}."
+        )
     if not 0 < recall <= 1:
         raise ValueError(f"recall must be above 0 and at most 1: got {recall}.")
     faiss = require("faiss", extra="faiss")
     blocks = open_blocks(metric, vectors, block_size)
     named = _named_items(metric, vectors, ids, payload, path)
-    store = _empty_store(faiss, metric, blocks, index, random_state)
+    if storage == "float32":
+        store = _empty_store(faiss, metric, blocks, index, random_state)
+    else:
+        store = _quantised_store(faiss, metric, storage)
     keyed = store if named is None else faiss.IndexIDMap(store)
     maps = _item_maps(faiss, metric, blocks)
     loader = _with_maps(faiss, maps, keyed)
+    if storage != "float32":
+        loader.train(_single(blocks.sample(SCALE_ROWS, random_state)))
     if index == "ivf":
         sample = blocks.sample(store.nlist * MAX_ROWS_PER_CELL, random_state)
         loader.train(_single(sample))
@@ -225,6 +241,19 @@ def _empty_store(
     store.cp.seed = random_state
     store.cp.min_points_per_centroid = 1  # or it warns about small corpora
     return store
+
+
+def _quantised_store(faiss: Any, metric: EmbeddingMetric, storage: str) -> Any:
+    """An empty exhaustive index of numbers with fewer bits."""
+    kinds = {
+        "float16": faiss.ScalarQuantizer.QT_fp16,
+        "int8": faiss.ScalarQuantizer.QT_8bit,
+    }
+    metric_type = faiss.METRIC_L2
+    if metric.inner_product:
+        metric_type = faiss.METRIC_INNER_PRODUCT
+    width = len(metric.item_map)
+    return faiss.IndexScalarQuantizer(width, kinds[storage], metric_type)
 
 
 def _item_maps(faiss: Any, metric: EmbeddingMetric, blocks: VectorBlocks) -> list[Any]:
