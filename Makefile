@@ -86,7 +86,7 @@ dist/.built: $(SOURCES) README.md LICENSE | $(VENV)/bin/python
 	touch $@
 
 # The extras that go with a group of pyproject.toml, or with a name that is an extra itself.
-EXTRAS-dev := [index,export,parquet,bm25,cluster,lancedb,sqlite-vec,duckdb,usearch]
+EXTRAS-dev := [index,export,parquet,bm25,cluster,data,lancedb,sqlite-vec,duckdb,usearch]
 EXTRAS-docs := [plot,export]
 EXTRAS-plot := [plot]
 GROUPS := dev docs

@@ -11,20 +11,30 @@ from .options import add_verb, as_json
 
 def add_datasets(verbs: Any) -> None:
     """Add the verb ``datasets``."""
-    add_verb(
+    parser = add_verb(
         verbs,
         datasets,
-        "list the data sets",
+        "list the data sets, or download one",
         "List the data sets that commands accept by name, and whether they are available without a "
         "download. Set RANKSPACE_DATA to the folder that holds their files.",
         "rankspace datasets --json",
+    )
+    parser.add_argument(
+        "--download",
+        metavar="NAME",
+        help="download the missing files of a data set into that folder (needs the extra 'data')",
     )
 
 
 def datasets(options: argparse.Namespace) -> str:
     """List the data sets."""
-    from ..datasets import list_datasets
+    from ..datasets import download_dataset, list_datasets
 
+    if options.download:
+        paths = [str(path) for path in download_dataset(options.download)]
+        if options.json:
+            return as_json({"downloaded": paths})
+        return "\n".join(["downloaded:", *paths]) if paths else "all files are there"
     rows = list_datasets()
     if options.json:
         return as_json([row._asdict() for row in rows])

@@ -14,6 +14,7 @@ from ._bundled import (
 )
 from ._catalogue import DatasetInfo, list_datasets, open_dataset
 from ._dataset import Dataset
+from ._download import download_dataset
 from ._embed import embed_beir, embed_texts
 from ._fetch_lists import fetch_mq2008, fetch_ohsumed
 from ._fetch_retrieval import fetch_cranfield, fetch_nfcorpus, fetch_npl, fetch_scifact
@@ -32,6 +33,7 @@ from ._trec import read_trec_run, write_trec_run
 __all__ = [
     "Dataset",
     "DatasetInfo",
+    "download_dataset",
     "embed_beir",
     "embed_texts",
     "fetch_covertype",

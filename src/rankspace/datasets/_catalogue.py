@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from ._dataset import Dataset
 from ._folder import has_files
+from ._origins import list_origins
 
 
 class Entry(NamedTuple):
@@ -119,6 +120,8 @@ class DatasetInfo(NamedTuple):
     size: str
     source: str
     available: bool
+    licence: str
+    origin: str
 
 
 def list_datasets() -> list[DatasetInfo]:
@@ -127,8 +130,8 @@ def list_datasets() -> list[DatasetInfo]:
     Returns
     -------
     list of DatasetInfo
-        Name, kind ("classes", "lists" or "retrieval"), size, source, and whether it is available
-        without a download.
+        Name, kind ("classes", "lists" or "retrieval"), size, source, whether it is available
+        without a download, and licence and origin of the files of the data folder.
 
     Examples
     --------
@@ -136,10 +139,16 @@ def list_datasets() -> list[DatasetInfo]:
     >>> [row.name for row in list_datasets() if row.source == "comes with scikit-learn"]
     ['digits', 'wdbc', 'wine']
     """
-    return [
-        DatasetInfo(name, entry.kind, entry.size, entry.source, has_files(entry.files))
-        for name, entry in CATALOGUE.items()
-    ]
+    origins = list_origins()
+    rows = []
+    for name, entry in CATALOGUE.items():
+        licence = origin = ""
+        if entry.files:
+            licence = origins[entry.files[0]].licence
+            origin = origins[entry.files[0]].source
+        facts = (entry.kind, entry.size, entry.source, has_files(entry.files))
+        rows.append(DatasetInfo(name, *facts, licence, origin))
+    return rows
 
 
 def open_dataset(name: str) -> Dataset:

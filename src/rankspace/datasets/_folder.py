@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from ._origins import describe_origins, list_origins
+
 VARIABLE = "RANKSPACE_DATA"
 TIMEOUT_SECONDS = 20.0
 
@@ -66,11 +68,22 @@ def _missing(files: Sequence[str]) -> list[str]:
 
 
 def _not_found(name: str, files: Sequence[str], cause: str = "") -> FileNotFoundError:
+    missing = _missing(files)
     return FileNotFoundError(
         f"the data set {name} needs these files under {data_folder()}: "
-        f"{', '.join(_missing(files))}.{cause} "
-        f"Put them there, or set {VARIABLE} to a folder that holds them."
+        f"{', '.join(missing)}.{cause} "
+        f"Put them there, or set {VARIABLE} to a folder that holds them. {_origins(missing)}"
     )
+
+
+def _origins(missing: Sequence[str]) -> str:
+    """What a download would fetch; and that there is none if a file has no address."""
+    if all(file in list_origins() and list_origins()[file].address for file in missing):
+        folder = missing[0].partition("/")[0]
+        sentence = f"'rankspace datasets --download {folder}' would download"
+    else:
+        sentence = "Not all of them can be downloaded:"
+    return f"{sentence} {describe_origins(missing)}."
 
 
 @contextmanager

@@ -1,0 +1,78 @@
+"""Where the files of the data folder come from: ``_origins.toml``."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a file of the data folder comes from.
+
+    Parameters
+    ----------
+    file : str
+        Its path in the data folder.
+    source, licence : str
+        Repository or package with its version, and what is known of the licence.
+    size : int
+        Bytes of the content, unpacked if ``is_packed``.
+    sha256 : str
+        Digest of that content.
+    address : str or None
+        Where the origin has this content; None if our file was made in more steps.
+    is_packed : bool
+        Whether the data folder has the content packed by gzip.
+    tried : bool
+        Whether anybody has downloaded from the address.
+    """
+
+    file: str
+    source: str
+    licence: str
+    size: int
+    sha256: str
+    address: str | None = None
+    is_packed: bool = False
+    tried: bool = False
+
+    def __str__(self) -> str:
+        state = "" if self.tried else ", address not yet tried"
+        return f"{self.file} from {self.address} ({self.size:,} bytes{state})"
+
+
+@cache
+def list_origins() -> dict[str, Origin]:
+    """The origin of each file, by its path in the data folder."""
+    text = files(__package__).joinpath("_origins.toml").read_text("utf-8")
+    origins = {}
+    for folder, entry in tomllib.loads(text).items():
+        for name, facts in entry["files"].items():
+            file = f"{folder}/{name}"
+            origins[file] = Origin(
+                file,
+                entry["origin"],
+                entry["licence"],
+                facts["bytes"],
+                facts["sha256"],
+                facts.get("address"),
+                facts.get("gzip", False),
+                facts.get("tried", False),
+            )
+    return origins
+
+
+def describe_origins(paths: Sequence[str]) -> str:
+    """Where files would be downloaded from, or what they were made from."""
+    origins = [list_origins()[path] for path in paths if path in list_origins()]
+    downloads = [str(origin) for origin in origins if origin.address]
+    made: dict[str, list[str]] = {}
+    for origin in origins:
+        if origin.address is None:
+            made.setdefault(origin.source, []).append(origin.file)
+    sentences = [f"{', '.join(made[source])}, made from {source}" for source in made]
+    return "; ".join(downloads + sentences)
