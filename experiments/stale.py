@@ -59,7 +59,11 @@ def check_result(name: str, folder: Path = HOME / "results") -> State:
     if kept and not changed:
         return State(name, "as committed")
     recipe = load_recipe(name)
-    content = json.loads((folder / name / "results.json").read_text(encoding="utf-8"))
+    results = folder / name / "results.json"
+    if not recipe.cell or not results.is_file():
+        reason = "it has no results" if recipe.cell else "its recipe has no [cell]"
+        return State(name, "not checked", reason)
+    content = json.loads(results.read_text(encoding="utf-8"))
     committed = printed(content, recipe.cell["place"], name)
     try:
         found = _compute_in_process(name)
