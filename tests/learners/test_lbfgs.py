@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from rankspace.learners.solvers.smooth.lbfgs import (
     MEMORY,
     Curvature,
+    Point,
     lbfgs_steps,
     minimize_lbfgs,
 )
@@ -152,3 +153,34 @@ def test_a_history_that_points_nowhere_is_forgotten():
         function, np.zeros(4), tol=1e-14, max_iter=300, history=[wrong], floor=1e-12
     )
     np.testing.assert_allclose(found.parameters, lowest, atol=1e-4)
+
+
+def test_a_point_knows_its_value_after_a_square_went_into_the_function():
+    x = np.linspace(-1, 2, 6)
+
+    def steeper(y):
+        return rosen(y)[0] + 0.7 * float(y @ y)
+
+    found = Point(x, *rosen(x)).steeper(0.7)
+    assert found.value == pytest.approx(steeper(x))
+    assert (
+        scipy.optimize.check_grad(
+            steeper, lambda y: Point(y, *rosen(y)).steeper(0.7).gradient, x
+        )
+        < 1e-4
+    )
+
+
+def test_a_start_that_is_known_is_not_evaluated_again():
+    calls = []
+
+    def counted(x):
+        calls.append(x)
+        return rosen(x)
+
+    start = np.linspace(-1, 2, 6)
+    plain = minimize_lbfgs(rosen, start, tol=1e-3, max_iter=20)
+    known = minimize_lbfgs(counted, Point(start, *rosen(start)), tol=1e-3, max_iter=20)
+    np.testing.assert_array_equal(known.parameters, plain.parameters)
+    np.testing.assert_array_equal(known.gradient, rosen(known.parameters)[1])
+    assert not any(np.array_equal(x, start) for x in calls)
