@@ -21,6 +21,7 @@ from rankspace import (
     OASIS,
     PARCA,
     SVMMAP,
+    GraphMLR,
     KernelMLR,
     ListwiseMap,
     LogisticPARCA,
@@ -32,6 +33,7 @@ FIXED = {"random_state": 0}
 WEIGHTED = [
     FRML(2, n_triplets=640, **FIXED),
     GMML(),
+    GraphMLR(max_iter=3),
     KernelMLR(max_iter=3),
     LGMML(3, **FIXED),
     LMNN(max_iter=5),

@@ -4,6 +4,7 @@ from .base import BaseRanker
 from .baselines import LMNN, MLCC, SVMMAP, Euclidean
 from .frml import FRML
 from .gmml import GMML
+from .graph_mlr import GraphMLR
 from .kernel_mlr import KernelMLR
 from .lgmml import LGMML
 from .linear import LinearRanker
@@ -31,6 +32,7 @@ __all__ = [
     "SVMMAP",
     "BaseRanker",
     "Euclidean",
+    "GraphMLR",
     "KernelMLR",
     "LinearRanker",
     "ListwiseMap",
