@@ -224,6 +224,48 @@ class Duckdb(Store):
             return [row[0] for row in cursor.execute(sql, list(values)).fetchall()]
 
 
+class Elasticsearch(Store):
+    """A bulk file, searched as the server is asked to by the body of the index."""
+
+    package = "numpy"
+    engine = "elasticsearch"
+    place = ("similarity", "max_inner_product")
+
+    def __init__(self, folder, address):
+        self.path = Path(folder) / "items.ndjson"
+        self.body = Path(folder) / "body.json"
+
+    def fill(self, metric, X, replace=False, **options):
+        body = export.to_bulk(metric, X, self.path, engine=self.engine, **options)
+        self.body.write_text(json.dumps(body))
+
+    def _documents(self):
+        lines = self.path.read_text().split("\n")
+        assert lines.pop() == ""
+        names = [json.loads(line)["index"]["_id"] for line in lines[::2]]
+        return dict(zip(names, map(json.loads, lines[1::2]), strict=True))
+
+    def search(self, metric, Q, k):
+        documents = self._documents()
+        items = np.array([record["embedding"] for record in documents.values()], "f4")
+        queries = metric.embed_queries(Q).astype("f4")
+        field = json.loads(self.body.read_text())["mappings"]["properties"]["embedding"]
+        scores = queries @ items.T
+        if field[self.place[0]] != self.place[1]:
+            scores = -((queries[:, None] - items) ** 2).sum(axis=2)
+        order = np.argsort(-scores, axis=1)[:, :k]
+        names = list(documents)
+        return [[names[row] for row in rows] for rows in order]
+
+    def payload(self, name):
+        return self._documents()[name]["payload"]
+
+
+class Opensearch(Elasticsearch):
+    engine = "opensearch"
+    place = ("space_type", "innerproduct")
+
+
 STORES = {
     "faiss": Faiss,
     "usearch": Usearch,
@@ -232,6 +274,8 @@ STORES = {
     "lancedb": Lancedb,
     "sqlite-vec": SqliteVec,
     "duckdb": Duckdb,
+    "elasticsearch": Elasticsearch,
+    "opensearch": Opensearch,
 }
 
 

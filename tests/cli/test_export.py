@@ -142,6 +142,20 @@ def test_texts_and_metadata_of_a_folder_travel_along(
     store.close()
 
 
+@pytest.mark.parametrize("target", ["elasticsearch", "opensearch"])
+def test_to_a_bulk_file(files, collection, capsys, target):
+    words = f"--to {target} --vectors collection --output items.ndjson --table docs"
+    text = answer(capsys, words)
+    assert "index created by items.index.json" in text
+    with open("items.index.json") as stream:
+        assert "embedding" in json.load(stream)["mappings"]["properties"]
+    with open("items.ndjson") as stream:
+        lines = stream.readlines()
+    assert len(lines) == 60
+    assert json.loads(lines[6]) == {"index": {"_index": "docs", "_id": "d 3"}}
+    assert json.loads(lines[7])["payload"] == collection["d 3"]
+
+
 def test_a_data_set_brings_its_vectors(capsys):
     LinearMetric(np.ones((2, 13))).save("m")
     answer(capsys, "--to npy --vectors wine --output wine.npy")

@@ -13,6 +13,7 @@ import pytest
 from rankspace import AsymmetricMetric, BilinearMetric, Index, LinearMetric
 from rankspace.export import (
     read_faiss,
+    to_bulk,
     to_duckdb,
     to_faiss,
     to_lancedb,
@@ -556,6 +557,30 @@ def test_names_are_no_field_of_a_payload(X):
     payload = [{"text": "a"}, {"name": "b"}]
     with pytest.raises(ValueError, match=r"the field 'name', .* row 1"):
         to_qdrant(metric, X[:2], client, ids=["a", "b"], payload=payload)
+
+
+# ---------------------------------------------------------------------- bulk files
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"engine": "solr"}, "engine must be one of elasticsearch, opensearch"),
+        ({"index": "Items"}, "index must be lower-case letters.* got 'Items'"),
+        ({"index": "_items"}, "begin with one of the first two: got '_items'"),
+        ({"ids": ["a" * 513]}, "ids must have 1 to 512 bytes for elasticsearch"),
+        ({"ids": [""]}, "ids must have 1 to 512 bytes"),
+        (
+            {"metric": LinearMetric(np.ones((4097, 1)))},
+            "vectors of up to 4096 components: got 4097",
+        ),
+    ],
+)
+def test_what_a_search_engine_refuses_is_refused_here(tmp_path, change, message):
+    given = {"metric": LinearMetric([[1.0]]), "vectors": [[1.0]], **change}
+    with pytest.raises(ValueError, match=message):
+        to_bulk(path=tmp_path / "x", **given)
+    assert not list(tmp_path.iterdir())
 
 
 # ---------------------------------------------------------------------- ids beside a file

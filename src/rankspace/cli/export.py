@@ -8,7 +8,7 @@ from typing import Any
 
 from .._engine.credentials import hide_credentials
 from .._engine.optional import require
-from .options import add_verb, as_json, query_metric_file
+from .options import add_verb, as_json, index_body_file, query_metric_file
 from .progress import Progress
 
 SERVERS = ("pgvector", "qdrant")  # these have ids too, others row numbers only
@@ -164,6 +164,19 @@ def _duckdb(metric: Any, options: argparse.Namespace, progress: Any) -> str:
     return to_duckdb(metric, path=options.place, **settings) + _unnamed(settings)
 
 
+def _bulk(metric: Any, options: argparse.Namespace, progress: Any) -> str:
+    from .._engine.files import write_text
+    from ..export import to_bulk
+
+    settings = _table_settings(options, progress)
+    del settings["replace"]
+    settings["index"] = settings.pop("table")
+    body = to_bulk(metric, path=options.place, engine=options.to, **settings)
+    created_by = write_text(index_body_file(options.place), as_json(body) + "\n")
+    search = f"index created by {created_by}, with queries mapped by the metric"
+    return search + _unnamed(settings)
+
+
 def _npy(metric: Any, options: argparse.Namespace, progress: Any) -> str:
     from ..export import to_npy
     from ..export.arrays import comparison
@@ -262,6 +275,8 @@ TARGETS: dict[str, Callable[[Any, argparse.Namespace, Any], str]] = {
     "sqlite-vec": _sqlite_vec,
     "duckdb": _duckdb,
     "usearch": _usearch,
+    "elasticsearch": _bulk,
+    "opensearch": _bulk,
     "npy": _npy,
     "query-side": _query_side,
 }

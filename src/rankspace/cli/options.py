@@ -266,6 +266,8 @@ def _outputs(options: argparse.Namespace) -> list[tuple[str, str]]:
         named.append(
             ("the metric of the queries", str(query_metric_file(values["place"])))
         )
+    if values.get("to") in ("elasticsearch", "opensearch") and values["place"]:
+        named.append(("the file of the index", str(index_body_file(values["place"]))))
     if options.name == "embed" and values["output"]:
         named.append(("the file of ids", str(ids_file(values["output"]))))
     return [(option, path) for option, path in named if path is not None]
@@ -274,6 +276,11 @@ def _outputs(options: argparse.Namespace) -> list[tuple[str, str]]:
 def ids_file(output: str) -> Path:
     """The file of ids that ``embed`` writes beside the vectors."""
     return Path(output).with_suffix(".ids.txt")
+
+
+def index_body_file(place: str) -> Path:
+    """The request that creates an index, which is written beside a bulk file."""
+    return Path(place).with_suffix(".index.json")
 
 
 def query_metric_file(place: str) -> Path:

@@ -1,6 +1,7 @@
 """Export a metric, or vectors mapped by it, to files, vector indexes and databases."""
 
 from .arrays import QuerySide, to_npy, to_query_side
+from .bulk import to_bulk
 from .duckdb import to_duckdb
 from .faiss import read_faiss, to_faiss
 from .lancedb import to_lancedb
@@ -17,6 +18,7 @@ __all__ = [
     "Sidecar",
     "read_faiss",
     "read_usearch",
+    "to_bulk",
     "to_duckdb",
     "to_faiss",
     "to_lancedb",

@@ -1,0 +1,137 @@
+"""Export to Elasticsearch and OpenSearch: a file for their bulk interface."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from .._engine.checks import check_choice
+from .._engine.files import PathLike, replacing
+from .._engine.vectors import BLOCK
+from ..metrics.embedding import EmbeddingMetric
+from .arrays import Progress
+from .items import ItemBlock, Items
+
+MAX_COMPONENTS = {"elasticsearch": 4096, "opensearch": 16_000}
+MAX_ID_BYTES = 512
+INDEX = re.compile(r"[a-z0-9][a-z0-9_.-]{0,254}")
+
+
+def to_bulk(
+    metric: EmbeddingMetric,
+    vectors: Any,
+    path: PathLike,
+    *,
+    engine: str = "elasticsearch",
+    index: str = "items",
+    ids: Any = None,
+    payload: Any = None,
+    block_size: int = BLOCK,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Write mapped items as a file for the bulk interface of Elasticsearch or OpenSearch.
+
+    The documents have the fields ``embedding`` and, if there are payloads, ``payload``, which is
+    stored and not searched. Under the cosine, vectors have unit length before they are mapped. The
+    file was not tried with a server here: the format is that of the documentation of both.
+
+    Parameters
+    ----------
+    metric : LinearMetric, BilinearMetric or AsymmetricMetric
+        The metric to rank by.
+    vectors : path or array-like of shape (n_items, n_features)
+        The items: a .npy file, or an array.
+    path : path
+        The file to write, of JSON lines.
+    engine : {"elasticsearch", "opensearch"}, default="elasticsearch"
+        Elasticsearch 8.11 or newer, or OpenSearch 2.17 or newer.
+    index : str, default="items"
+        Name of the index. To replace one, load another and let an alias name it.
+    ids : array-like of str, optional
+        Names of the items; by default their row numbers.
+    payload : sequence of dict, optional
+        What to store beside each item.
+    block_size : int, default=8192
+        Rows per block.
+    progress : callable, optional
+        Called with the fraction done.
+
+    Returns
+    -------
+    dict
+        The body of the request that creates the index, with the comparison of vectors: inner
+        products under a `BilinearMetric`, else Euclidean distances. Send it before the file.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from rankspace import LinearMetric
+    >>> from rankspace.export import to_bulk
+    >>> body = to_bulk(LinearMetric([[2.0, 0.0]]), [[1.0, 9.0]], "items.ndjson", ids=["a"])
+    >>> body["mappings"]["properties"]["embedding"]["similarity"]
+    'l2_norm'
+    >>> print(Path("items.ndjson").read_text())
+    {"index": {"_index": "items", "_id": "a"}}
+    {"embedding": [2.0]}
+    <BLANKLINE>
+    """
+    check_choice(engine, "engine", MAX_COMPONENTS)
+    items = Items(metric, vectors, ids, payload, block_size)
+    _check(items, engine, index)
+    with replacing(path) as stream:
+        for block in items.blocks(progress):
+            stream.write(_lines(block, index).encode())
+    return _body(items, engine)
+
+
+def _check(items: Items, engine: str, index: str) -> None:
+    if not INDEX.fullmatch(index):
+        raise ValueError(
+            "index must be lower-case letters, digits and _.-, and begin with one of the first "
+            f"two: got {index!r}."
+        )
+    limit = MAX_COMPONENTS[engine]
+    if items.width > limit:
+        raise ValueError(
+            f"{engine} takes vectors of up to {limit} components: got {items.width}. Learn fewer "
+            "components."
+        )
+    for name in [] if items.ids is None else items.ids:
+        if not 0 < len(name.encode()) <= MAX_ID_BYTES:
+            raise ValueError(
+                f"ids must have 1 to {MAX_ID_BYTES} bytes for {engine}: got {name!r:.60}."
+            )
+
+
+def _lines(block: ItemBlock, index: str) -> str:
+    """An action and a document for each item."""
+    lines = []
+    for row, (name, vector) in enumerate(zip(block.names, block.vectors, strict=True)):
+        action = {"index": {"_index": index, "_id": str(name)}}
+        # The shortest digits that give the same single precision.
+        numbers = ", ".join(map(str, vector))
+        fields = f'"embedding": [{numbers}]'
+        if block.payloads is not None:
+            fields += f', "payload": {block.payloads[row]}'
+        lines.append(f"{json.dumps(action, ensure_ascii=False)}\n{{{fields}}}\n")
+    return "".join(lines)
+
+
+def _body(items: Items, engine: str) -> dict[str, Any]:
+    inner = items.metric.inner_product
+    embedding: dict[str, Any]
+    if engine == "elasticsearch":
+        similarity = "max_inner_product" if inner else "l2_norm"
+        embedding = {"type": "dense_vector", "dims": items.width, "index": True}
+        embedding["similarity"] = similarity
+    else:
+        embedding = {"type": "knn_vector", "dimension": items.width}
+        embedding["space_type"] = "innerproduct" if inner else "l2"
+    fields = {"embedding": embedding}
+    if items.payload is not None:
+        fields["payload"] = {"type": "object", "enabled": False}
+    body: dict[str, Any] = {"mappings": {"properties": fields}}
+    if engine == "opensearch":
+        body["settings"] = {"index": {"knn": True}}
+    return body
