@@ -53,11 +53,16 @@ def run(recipe: Recipe, jobs: Jobs) -> Outcome:
     work = {"signals": signals_of, "sizes": sizes_of}[recipe.options["what"]]
     pieces = [(dict(data), recipe.options["seed"]) for data in sets]
     results = zip(sets, jobs.map(work, pieces), strict=True)
-    tables = [
-        Table(data["label"], result["header"], result["rows"])
-        for data, result in results
-    ]
+    tables = [_table(data["label"], **result) for data, result in results]
     return Outcome(recipe, tables, [*recipe.content["notes"], *notes])
+
+
+def _table(label: str, header: list[str], rows: list[list[Any]]) -> Table:
+    """The table of a collection; width and storage name a row together."""
+    if header[1] == "storage":
+        header = ["vectors", *header[2:]]
+        rows = [[f"{row[0]} {row[1]}", *row[2:]] for row in rows]
+    return Table(label, header, rows)
 
 
 def _problem(data: Mapping[str, Any]) -> Problem:

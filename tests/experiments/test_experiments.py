@@ -32,16 +32,19 @@ from rankspace.relevance.splits import fold_queries
 pytest.importorskip("matplotlib", reason="matplotlib is not installed").use("agg")
 
 
+OURS = ("embeddings", "signals", "sizes")  # recipes of no paper
+
+
 @pytest.mark.parametrize("name", list_recipes())
 def test_recipes_name_their_paper_and_its_numbers(name):
     recipe = load_recipe(name)
     venues = (", ICML 20", ", KAIS 2013, ", "SIGIR 2017, ")
-    assert any(venue in recipe.paper for venue in venues) or name == "embeddings"
+    assert any(venue in recipe.paper for venue in venues) or name in OURS
     assert set(recipe.options) & {"n_splits", "seed", "n_seeds"}
     if name.startswith("parca-"):
         return  # its curves are printed without numbers
     published = recipe.content.get("paper_values", recipe.content.get("published", {}))
-    assert published or "-figure-" in name or name in ("frml-table-1", "embeddings")
+    assert published or "-figure-" in name or name in ("frml-table-1", *OURS)
     if "methods" in recipe.content:
         labels = [method["label"] for method in recipe.content["methods"]]
         assert set(published) - {"datasets"} <= set(labels)
