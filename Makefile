@@ -87,7 +87,7 @@ dist/.built: $(SOURCES) README.md LICENSE | $(VENV)/bin/python
 
 # The extras that go with a group of pyproject.toml, or with a name that is an extra itself.
 EXTRAS-dev := [index,export,parquet,bm25,cluster,data,lancedb,sqlite-vec,duckdb,usearch]
-EXTRAS-docs := [plot,export]
+EXTRAS-docs := [plot,export,bm25]
 EXTRAS-plot := [plot]
 GROUPS := dev docs
 
