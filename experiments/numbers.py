@@ -198,7 +198,9 @@ def read_entries() -> tuple[list[Quote], Mapping[str, Sequence[str]]]:
 def list_pages() -> list[str]:
     """Pages whose numbers must be accounted for; the errata run their own examples."""
     pages = {f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")}
-    return ["README.md", "experiments/README.md", *sorted(pages - {"docs/errata.md"})]
+    notes = {f"experiments/{path.name}" for path in HOME.glob("*-notes.md")}
+    pages = (pages | notes) - {"docs/errata.md"}
+    return ["README.md", "experiments/README.md", *sorted(pages)]
 
 
 def problems(

@@ -82,7 +82,7 @@ class KernelMLR(
     References
     ----------
     B. McFee and G. Lanckriet, Metric learning to rank, ICML 2010.
-    C. Galleguillos, B. McFee, S. Belongie and G. Lanckriet, From region similarity to category
+    Galleguillos, McFee, Belongie and Lanckriet, From region similarity to category
     discovery, CVPR 2011.
 
     Examples
