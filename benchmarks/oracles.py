@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from _table import best_seconds, publish
 
-from rankspace._engine.kernels.measures import KERNELS
-from rankspace._engine.kernels.violations import run_oracle
+from rankspace._engine.kernels.oracles import ORACLES, new_work
 from rankspace.evaluation.measures import parse_measure
 from rankspace.learners.solvers.cutting_plane.ranking_loss import discounts_of
 
@@ -27,7 +26,6 @@ MEASURES = (
     "ndcg-mlr@10",
     "ndcg-mlr",
 )
-NAMES = [kernel.py_func.__name__ for kernel in KERNELS]
 
 
 def descending(scores: np.ndarray) -> np.ndarray:
@@ -50,10 +48,12 @@ class Problem:
 
     def run(self, measure: str) -> None:
         spec, k = parse_measure(measure)
-        code = NAMES.index(spec.kernel)
+        oracle = ORACLES[spec.kernel]
+        work = new_work(self.scores.shape[1])
+        negs_above = np.empty(self.pos.shape[1], dtype=np.int64)
         discounts = discounts_of(spec.kernel, self.scores.shape[1])
         for pos, neg in zip(self.pos, self.neg, strict=True):
-            run_oracle(code, pos, neg, k, discounts)
+            oracle(pos, neg, k, discounts, work, negs_above)
 
 
 def exponent(measure: str, problems: dict[int, Problem]) -> float:

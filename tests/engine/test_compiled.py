@@ -11,6 +11,7 @@ import pytest
 
 import rankspace
 
+SOURCE = Path(rankspace.__file__).parent.parent
 KERNELS = Path(rankspace.__file__).parent / "_engine" / "kernels"
 
 DOUBLE = """
@@ -110,6 +111,56 @@ def test_change_in_a_called_kernel_is_seen(module):
     assert ask(module)[0].startswith("6 ")
     (module / "kernel_one.py").write_text(ONE.format(value=10))
     assert ask(module)[0] == "60 hits 0"
+
+
+CLOSURES = """
+from rankspace._engine.compiled import kernel
+
+@kernel
+def one():
+    return 1
+
+@kernel
+def two():
+    return 2
+
+def times(factor):
+    @kernel
+    def multiply(x):
+        return x * factor()
+    return multiply
+
+same, double = times(one), times(two)
+"""
+
+
+def test_closures_are_cached_apart(module):
+    (module / "kernel_double.py").write_text(CLOSURES)
+    assert ask(module, values=[3]) == ("6 hits 0", "")
+    swapped = CLOSURES.replace("same, double = ", "double, same = ")
+    (module / "kernel_double.py").write_text(swapped)
+    assert ask(module, values=[3])[0] == "3 hits 0"
+    assert ask(module, values=[3]) == ("3 hits 1", "")
+
+
+def test_a_kernel_that_calls_another_closure_is_not_taken_from_the_cache(module):
+    ask_both = "import kernel_double as k; print(k.same(3), k.double(3), end=' ')\n"
+    (module / "kernel_double.py").write_text(CLOSURES)
+    (module / "both.py").write_text(ask_both)
+    for _ in range(2):
+        environ = os.environ | {
+            "PYTHONPATH": os.pathsep.join([str(SOURCE), str(module)])
+        }
+        command = [sys.executable, str(module / "both.py")]
+        result = subprocess.run(command, env=environ, capture_output=True, text=True)
+        assert result.stdout == "3 6 ", result.stderr
+
+
+def test_compilation_says_so_where_somebody_watches(module, monkeypatch):
+    # As in an interactive session; without, nothing is written (see the other tests).
+    monkeypatch.setattr(sys.modules[__name__], "ASK", "import sys\nsys.ps1 = ''" + ASK)
+    assert "compiling" in ask(module)[1]
+    assert ask(module) == ("6 hits 1", "")
 
 
 as_root = pytest.mark.skipif(

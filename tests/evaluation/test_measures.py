@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rankspace import Ranking, Relevance, evaluate, knn_error
 from rankspace._engine.kernels import measures as kernels
-from rankspace._engine.kernels.ties import TieGroups, expected_measure
+from rankspace._engine.kernels import ties
 from rankspace.evaluation import measures as table
 from reference.rankings import (
     MEASURES,
@@ -120,12 +120,12 @@ def test_measures_that_need_complete_lists():
     assert {n for n, m in table.MEASURES.items() if m.complete} == set(NEED_ALL)
 
 
-def test_a_code_calls_its_kernel():
+def test_every_measure_has_its_kernels():
     one_list = (np.array([2, 5]), np.array([3.0, 1.0]), np.array([3.0, 2.0, 1.0]), 7, 4)
-    expected = [kernel(*one_list) for kernel in kernels.KERNELS]
-    assert len(set(expected)) == len(expected)
-    codes = [kernels.code_of(kernel.py_func.__name__) for kernel in kernels.KERNELS]
-    assert [kernels.measure(code, *one_list) for code in codes] == expected
+    values = {kernel(*one_list) for kernel in kernels.KERNELS.values()}
+    assert len(values) == len(kernels.KERNELS)
+    assert set(kernels.KERNELS) == set(ties.KERNELS)
+    assert {m.kernel for m in table.MEASURES.values()} == set(kernels.KERNELS)
 
 
 @pytest.mark.parametrize("kernel", ["ndcg", "ndcg_mlr"])
@@ -135,7 +135,6 @@ def test_a_code_calls_its_kernel():
 def test_graded_gains_in_ties_are_the_mean_over_all_orders(kernel, k, first, data):
     """Two groups of tied items, with any gains, and a relevant item that is not listed."""
     second = data.draw(st.lists(st.integers(0, 3), min_size=1, max_size=3).filter(any))
-    code = kernels.code_of(kernel)
     ideal = np.sort(np.array([g for g in (2, *first, *second) if g], float))[::-1]
     values = []
     for left in itertools.permutations(first):
@@ -143,14 +142,14 @@ def test_graded_gains_in_ties_are_the_mean_over_all_orders(kernel, k, first, dat
             gains = np.array([*left, *right], dtype=float)
             positions = np.flatnonzero(gains) + 1
             listed = gains[gains > 0]
-            values.append(kernels.measure(code, positions, listed, ideal, 9, k))
-    groups = TieGroups(
+            values.append(kernels.KERNELS[kernel](positions, listed, ideal, 9, k))
+    groups = ties.TieGroups(
         np.array([0, len(first)]),
         np.array([len(first), len(second)]),
         np.array([np.count_nonzero(first), np.count_nonzero(second)]),
         np.array([sum(first), sum(second)], dtype=float),
     )
-    found = expected_measure(code, groups, ideal, 9, k)
+    found = ties.KERNELS[kernel](groups, ideal, 9, k)
     assert found == pytest.approx(np.mean(values), abs=1e-12)
 
 

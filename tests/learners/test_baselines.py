@@ -24,9 +24,7 @@ from rankspace.learners.solvers.smooth.pair_loss import LargeMargin, PairLoss, c
 from reference.conventions import expected_failures
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-AVERAGE_PRECISION = next(
-    k for k in KERNELS if k.py_func.__name__ == "average_precision"
-)
+AVERAGE_PRECISION = KERNELS["average_precision"]
 
 
 @parametrize_with_checks(

@@ -306,7 +306,10 @@ def test_stopping_early_names_the_gap(wine):
         (MLR(tol=-1), "tol == -1, must be > 0"),
         (MLR(measure="r@3"), "one of auc, knn, map, mrr, ndcg, ndcg-mlr, p: got 'r'"),
         (MLR(measure="maq"), "measure must be one of"),
-        (MLR(constraint="low"), "constraint must be one of psd, diagonal: got 'low'"),
+        (
+            MLR(constraint="low"),
+            "constraint must be one of psd, diagonal, blocks: got 'low'",
+        ),
         (MLR(prior="identity"), "prior requires regularizer='frobenius'"),
         (
             MLR(regularizer="frobenius", prior="pca"),

@@ -14,6 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rankspace import PARCA, Euclidean, Index, Relevance, evaluate
 from rankspace.datasets import make_matching
+from rankspace.learners import parca
 from reference.conventions import expected_failures
 
 QUICK = {"reg": 0.003, "random_state": 0}
@@ -60,6 +61,28 @@ def test_the_reg_of_the_lowest_cross_validated_error_is_taken(digits):
     given = PARCA(reg=model.reg_, random_state=0).fit(*digits[:2])
     np.testing.assert_array_equal(given.components_, model.components_)
     assert given.path_ == []
+
+
+def test_warm_starts_find_the_reg_of_cold_ones(monkeypatch, wine):
+    """Trials from the last reg's map, loosely, against trials from PCA to the full tolerance."""
+    warm = PARCA(random_state=0).fit(*wine)
+    monkeypatch.setattr(parca, "TRIAL_TOL", 0.0)
+    monkeypatch.setattr(
+        parca.TrialFold, "last", property(_nothing, _ignore), raising=False
+    )
+    cold = PARCA(random_state=0).fit(*wine)
+    assert warm.reg_ == cold.reg_
+    assert warm.loss_ == pytest.approx(cold.loss_, abs=1e-4)
+    for loose, close in zip(warm.path_, cold.path_, strict=True):
+        assert loose.error == pytest.approx(close.error, abs=0.02)
+
+
+def _nothing(fold):
+    return None
+
+
+def _ignore(fold, value):
+    pass
 
 
 @pytest.mark.parametrize("unit", [1e-6, 1e6])

@@ -9,8 +9,6 @@ from rankspace import Relevance
 from rankspace._engine.kernels.measures import KERNELS
 from rankspace.evaluation.measures import parse_measure
 
-MEASURE = {kernel.py_func.__name__: kernel for kernel in KERNELS}
-
 
 class Query:
     """One query: its relevant and irrelevant items, and every interleaving of them."""
@@ -25,7 +23,7 @@ class Query:
 
         def score(ranking):
             positions = np.arange(1, n_pos + 1) + ranking
-            return MEASURE[spec.kernel](positions, ones, ones, n_neg, k)
+            return KERNELS[spec.kernel](positions, ones, ones, n_neg, k)
 
         best = score(np.zeros(n_pos, dtype=np.int64))
         self.losses = np.array([best - score(ranking) for ranking in self.rankings])

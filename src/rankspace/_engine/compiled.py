@@ -7,6 +7,7 @@ import inspect
 import os
 import pickle
 import stat
+import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
@@ -23,6 +24,13 @@ from numba.core.serialize import dumps
 
 config: Any = numba.config
 _config_lock = Lock()
+# Kernels run without the GIL. Less is compiled without checks for a division by zero, which gives
+# inf or NaN as in NumPy, and without a wrapper for calls from C.
+OPTIONS: dict[str, Any] = {
+    "nogil": True,
+    "error_model": "numpy",
+    "no_cfunc_wrapper": True,
+}
 
 
 def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
@@ -33,7 +41,7 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """
     if function is None:
         return lambda function: kernel(function, **options)
-    compiled = njit(nogil=True, **options)(function)
+    compiled = njit(**OPTIONS, **options)(function)
     # With NUMBA_DISABLE_JIT=1 the function stays as it is.
     if hasattr(compiled, "enable_caching"):
         compiled._cache = _cache_of(function)
@@ -90,9 +98,10 @@ class _KernelCache(FunctionCache):
         # A damaged pickle can raise anything.
         except Exception:
             self._start_anew()
-            return None
+            result = None
         # Two processes that save at once can swap the files of two signatures.
-        if result is not None and tuple(result.signature.args) != tuple(signature):
+        if result is None or tuple(result.signature.args) != tuple(signature):
+            _say_compiling()
             return None
         return result
 
@@ -103,11 +112,27 @@ class _KernelCache(FunctionCache):
             # Such as a full disk.
             _warn_uncached()
 
+    def _index_key(self, signature: Any, codegen: Any) -> Any:
+        """Numba's key, but with the names of the kernels that a closure calls.
+
+        Numba would take their pickles, which are others in each process.
+        """
+        code = hashlib.sha256(self._py_func.__code__.co_code).hexdigest()
+        return signature, codegen.magic_tuple(), code, _name_of(self._py_func)
+
     def _start_anew(self) -> None:
         try:
             self.flush()
         except OSError:
             _warn_uncached()
+
+
+def _name_of(function: Any) -> str:
+    """Name of a kernel, with the names of those that it calls as a closure."""
+    function = getattr(function, "py_func", function)
+    cells = function.__closure__ or ()
+    called = [_name_of(cell.cell_contents) for cell in cells]
+    return f"{function.__module__}.{function.__qualname__}({', '.join(called)})"
 
 
 @cache
@@ -147,6 +172,14 @@ def _numba_cache_dir(folder: str) -> Iterator[None]:
             yield
         finally:
             config.CACHE_DIR = before
+
+
+@cache
+def _say_compiling() -> None:
+    """Say once why the first call takes seconds: on a terminal, or in an interactive session."""
+    if sys.stderr is not None and (sys.stderr.isatty() or hasattr(sys, "ps1")):
+        line = "rankspace: compiling for the first use; the code is kept for later ones"
+        sys.stderr.write(f"\r{line}\n")
 
 
 @cache

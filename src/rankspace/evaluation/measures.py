@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from numbers import Real
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from .._engine.parallel import Step, current_backend
-from .._engine.parallel.threads import n_threads, thread_map
 from ..relevance.relevance import Relevance
 from ..relevance.rows import places, take_or_none
 from ..search.blocks import RankingBlocks
 from ..search.ranking import Ranking
 from .custom import CustomMeasure, custom_name, custom_scores, is_error
-from .matching import by_id, check_items, check_queries, named_like, new_items
+from .matching import by_id, check_items, check_queries, named_like
 from .report import Comparison, Report, compare
+from .scoring import ListScorer
 
 __all__ = ["MEASURES", "Comparison", "Measure", "Report", "compare", "evaluate"]
 
 LISTS_PER_BLOCK = 1024  # of a ranking that is sent to workers
-ENTRIES_PER_THREAD = 1_000_000  # fewer are scored before a thread has started
 LARGEST_GRADE = 900  # sums of more than 2^100 gains of this grade still fit a double
 Gain = Literal["binary", "exponential", "linear"]
 
@@ -423,78 +422,26 @@ class _Evaluator:
 
     def _score(self, ranking: Ranking, queries: np.ndarray, lists: np.ndarray) -> None:
         """Write the scores of some queries, whose lists have the given numbers."""
-        from .._engine.kernels.evaluate import RankedLists, evaluate_queries
-
-        ranked = RankedLists(
-            ranking.indptr,
-            ranking.items,
-            new_items(ranking, self.relevance),
-            int(np.diff(ranking.indptr).max(initial=0)),
-        )
-        distances = ranking.distances if self.mean_of_ties else None
-        judgments, measures = self._kernel_inputs
-
-        def score(part: np.ndarray) -> None:
-            evaluate_queries(
-                queries[part],
-                lists[part],
-                ranked,
-                distances,
-                judgments,
-                measures,
-                self.values,
-                self.states,
-            )
-
-        most = min(ranking.items.size // ENTRIES_PER_THREAD, queries.size)
-        n_parts = max(1, min(n_threads(), most))
-        list(thread_map(score, np.array_split(np.arange(queries.size), n_parts)))
+        values, states = self._scorer.score(ranking, queries, lists)
+        self.values[queries, : len(self.names)] = values
+        self.states[queries] = states
         if self.custom:
             scores = custom_scores(self.custom, ranking, self.relevance, queries, lists)
             self.values[queries, len(self.names) :] = scores
 
     @cached_property
-    def _kernel_inputs(self) -> tuple[Any, Any]:
-        """The judgments and the measures in the form of the kernels."""
-        from .._engine.kernels.evaluate import Judgments, Measures
-        from .._engine.kernels.measures import code_of
+    def _scorer(self) -> ListScorer:
+        gains = {gain: partial(self._counted_gains, gain) for gain in self._gains}
+        return ListScorer(self.relevance, self.measures, gains, self.mean_of_ties)
 
-        relevance = self.relevance
-        best_indptr, best_grades = relevance.positive_grades
-        judgments = Judgments(
-            n_items=int(relevance.n_items),
-            rows=relevance.rows,
-            indptr=relevance.indptr,
-            items=relevance.items,
-            grades=relevance.grades,
-            gains=self._gain_table(relevance.grades),
-            best_indptr=best_indptr,
-            best_gains=self._gain_table(best_grades),
-            longest_row=int(np.diff(relevance.indptr).max(initial=0)),
-            query_items=relevance.query_items,
-            own_judgments=relevance._own_judgments,
-            n_relevant=relevance.n_relevant,
-            n_irrelevant=relevance.n_irrelevant,
-            min_relevant_grade=float(relevance.min_relevant_grade),
-            unlisted_counts=relevance.unlisted_is_irrelevant,
-            unjudged_counts=relevance.unjudged == "irrelevant",
-        )
-        measures = Measures(
-            _integers(code_of(measure.kernel) for measure, _ in self.measures),
-            _integers(cut for _, cut in self.measures),
-            _integers(self._gains.index(measure.gain) for measure, _ in self.measures),
-        )
-        return judgments, measures
-
-    def _gain_table(self, grades: np.ndarray) -> np.ndarray:
-        """Gains of grades, one row for each kind of gain; 0 for what does not count."""
-        table = np.zeros((len(self._gains), grades.size))
-        for row, gain in zip(table, self._gains, strict=True):
-            counted = grades > 0
-            if gain == "binary":
-                counted = grades >= self.relevance.min_relevant_grade
-            row[counted] = gains_of(grades[counted], gain)
-        return table
+    def _counted_gains(self, gain: Gain, grades: np.ndarray) -> np.ndarray:
+        """Gains of grades; 0 for what does not count."""
+        counted = grades > 0
+        if gain == "binary":
+            counted = grades >= self.relevance.min_relevant_grade
+        gains = np.zeros(grades.size)
+        gains[counted] = gains_of(grades[counted], gain)
+        return gains
 
     def _check_lists(self) -> None:
         from .._engine.kernels.evaluate import INCOMPLETE, REPEATED
@@ -519,10 +466,6 @@ class _Evaluator:
     def _name(self, query: int) -> str:
         ids = self.relevance.query_ids
         return str(query) if ids is None else repr(str(ids[query]))
-
-
-def _integers(values: Iterable[int]) -> np.ndarray:
-    return np.fromiter(values, dtype=np.int64)
 
 
 class _SearchAndScore(Step):

@@ -15,7 +15,7 @@ from .._engine.checks import check_choice
 from ..metrics.embedding import LinearMetric
 from ..relevance.relevance import Relevance
 from .base import logger
-from .parca import MAX_TRIAL_STEPS, ComponentLearner
+from .parca import MAX_TRIAL_STEPS, ComponentLearner, TrialFold
 from .solvers.smooth.components import MapLoss
 from .solvers.smooth.cross_validation import CrossValidated
 from .solvers.smooth.lbfgs import minimize_scipy
@@ -159,11 +159,11 @@ class LogisticPARCA(ComponentLearner):
         limit = best.error + best.standard_error
         return max(result.setting for result in self.path_ if result.error <= limit)
 
-    def _trial_components(self, loss: MapLoss, setting: float) -> np.ndarray:
-        penalized = LogisticLoss(loss, setting)
-        start = self._starts(loss)["random 0"]
+    def _trial_components(self, fold: TrialFold, setting: float) -> np.ndarray:
+        penalized = LogisticLoss(fold.loss, setting)
+        start = self._starts(fold.loss)["random 0"]
         max_iter = min(MAX_TRIAL_STEPS, self.max_iter)
-        n_queries = loss.relevance.n_queries
+        n_queries = fold.loss.relevance.n_queries
         return expit(self._minimize(penalized, start, n_queries, max_iter).parameters)
 
     def topics(self, feature_names: Any = None, n: int = 10) -> list[list[str]]:

@@ -39,12 +39,30 @@ REGS = (0.1, 0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001, 0.00003, 0.00001)
 DEFAULT_REG = 0.003
 PATIENCE = 2  # worse regs in a row that end the search for the best one
 MAX_TRIAL_STEPS = 100  # of a setting that is cross-validated
+# Tolerance of trials, and of the first steps from several starts: closer ones find the same regs.
+TRIAL_TOL = 3e-3
 ZERO_LOSS = -1e-3  # losses above this are no better than that of the zero map, 0
 
 
-_Fold = tuple[
-    Split, MapLoss, float
-]  # a split, the loss of its scaled data, their scale
+class TrialFold:
+    """A fold of the cross-validation of a setting.
+
+    Parameters
+    ----------
+    split : Split
+        Training and held-out queries.
+    loss : MapLoss
+        The loss of the scaled training data.
+    scale : float
+        Their scale.
+    """
+
+    def __init__(self, split: Split, loss: MapLoss, scale: float) -> None:
+        self.split = split
+        self.loss = loss
+        self.scale = scale
+        self.directions: np.ndarray | None = None  # of the start, found once
+        self.last: Minimum | None = None  # where the next search starts
 
 
 def _minimize_closely(
@@ -59,6 +77,7 @@ class ComponentLearner(WeightedFit, LinearRanker):
 
     _accepts_sparse = "csr"
     _minimizer: Any = staticmethod(_minimize_closely)
+    _loose_tol = 0.0  # of the first steps from several starts
     _unit = 1.0  # of the scaled data, in root mean squared distances of two items
 
     n_components: int
@@ -83,7 +102,12 @@ class ComponentLearner(WeightedFit, LinearRanker):
         return self.solver == "minibatch"
 
     def _minimize(
-        self, loss: Loss, start: np.ndarray, n_queries: int, max_iter: int
+        self,
+        loss: Loss,
+        start: np.ndarray,
+        n_queries: int,
+        max_iter: int,
+        **options: Any,
     ) -> Minimum:
         if self._uses_batches(n_queries):
             return minimize_adam(
@@ -94,12 +118,9 @@ class ComponentLearner(WeightedFit, LinearRanker):
                 max_iter=max_iter,
                 seed=self._seed,
             )
+        options = {"tol": self.tol, "memory": LBFGS_MEMORY, **options}
         return self._minimizer(
-            loss.value_and_gradient,
-            start,
-            tol=self.tol,
-            max_iter=max_iter,
-            memory=LBFGS_MEMORY,
+            loss.value_and_gradient, start, max_iter=max_iter, **options
         )
 
     def _multi_start(
@@ -107,10 +128,11 @@ class ComponentLearner(WeightedFit, LinearRanker):
     ) -> Minimum:
         """Minimise from several starts, and record how it went."""
 
-        def run(start: np.ndarray, max_iter: int) -> Minimum:
-            return self._minimize(loss, start, n_queries, max_iter)
+        def run(start: np.ndarray, max_iter: int, **options: Any) -> Minimum:
+            return self._minimize(loss, start, n_queries, max_iter, **options)
 
-        self.start_, minimum = multi_start(starts, run, self.max_iter)
+        first_tol = max(self.tol, self._loose_tol)
+        self.start_, minimum = multi_start(starts, run, self.max_iter, first_tol)
         self.loss_ = minimum.loss
         self.history_ = minimum.losses
         self.n_iter_ = minimum.n_steps
@@ -123,26 +145,29 @@ class ComponentLearner(WeightedFit, LinearRanker):
             )
         return minimum
 
-    def _folds(self, X: Any, relevance: Relevance, queries: Any) -> list[_Fold]:
+    def _folds(self, X: Any, relevance: Relevance, queries: Any) -> list[TrialFold]:
         """Folds for cross-validation with their losses; none if there are too few queries."""
         folds = []
         for split in cross_validation_splits(X, relevance, queries, self._seed):
             problem = self._scaled_loss(split.X, split.relevance, split.queries)
-            folds.append((split, *problem))
+            folds.append(TrialFold(split, *problem))
         return folds
 
-    def _cross_validate(self, setting: float, folds: list[_Fold]) -> CrossValidated:
+    def _cross_validate(self, setting: float, folds: list[TrialFold]) -> CrossValidated:
         """Cross-validated ranking error of a setting."""
         errors = []
-        for split, loss, scale in folds:
-            components = self._trial_components(loss, setting) / scale
-            errors.append(ranking_errors(split, components))
+        for fold in folds:
+            components = self._trial_components(fold, setting) / fold.scale
+            errors.append(ranking_errors(fold.split, components))
+            # One fold without a map rules a setting out.
+            if not np.isfinite(errors[-1]).all():
+                break
         result = CrossValidated.from_errors(setting, errors)
         name = type(self).__name__
         logger.info("%s: ranking error %.4f at %g", name, result.error, setting)
         return result
 
-    def _trial_components(self, loss: MapLoss, setting: float) -> np.ndarray:
+    def _trial_components(self, fold: TrialFold, setting: float) -> np.ndarray:
         """Components of scaled data learned with a setting, in few steps."""
         raise NotImplementedError
 
@@ -229,6 +254,8 @@ class PARCA(ComponentLearner):
     ((178, 2), True)
     """
 
+    _loose_tol = TRIAL_TOL
+
     def __init__(
         self,
         n_components: int = 2,
@@ -278,14 +305,22 @@ class PARCA(ComponentLearner):
         return {name: self._start(name, loss) for name in names}
 
     def _start(self, name: str, loss: RegularizedLoss) -> np.ndarray:
-        """A start at the length of the lowest loss; with batches, of a sample of the queries."""
-        points = loss.loss.points
-        relevance = loss.loss.relevance
-        directions = start_of(name, points, relevance, self.n_components, self._seed)
+        """A start at the length of the lowest loss."""
+        return self._rescale(self._directions(name, loss.loss), loss)
+
+    def _directions(self, name: str, loss: MapLoss) -> np.ndarray:
+        """Directions of a start."""
+        return start_of(
+            name, loss.points, loss.relevance, self.n_components, self._seed
+        )
+
+    def _rescale(self, directions: np.ndarray, loss: RegularizedLoss) -> np.ndarray:
+        """Directions at the length of the lowest loss; with batches, of a sample of the queries."""
+        n_queries = loss.loss.relevance.n_queries
         queries = None
-        if self._uses_batches(relevance.n_queries):
+        if self._uses_batches(n_queries):
             random = np.random.default_rng(self._seed)
-            queries = sample_queries(relevance.n_queries, random)
+            queries = sample_queries(n_queries, random)
         return loss.rescale_start(directions, queries)
 
     def _choose_reg(self, X: Any, relevance: Relevance, queries: Any) -> float:
@@ -306,14 +341,23 @@ class PARCA(ComponentLearner):
                 break
         return self.path_[best].setting
 
-    def _trial_components(self, loss: MapLoss, setting: float) -> np.ndarray:
-        regularized = RegularizedLoss(loss, setting)
-        start = self._start("pca", regularized)
+    def _trial_components(self, fold: TrialFold, setting: float) -> np.ndarray:
+        """Components at a reg, searched for from those at the last, larger one."""
+        loss = RegularizedLoss(fold.loss, setting)
+        if fold.directions is None:
+            fold.directions = self._directions("pca", fold.loss)
+        last = fold.last
+        if last is None:
+            last = Minimum(self._rescale(fold.directions, loss), 0.0, [], False, 0)
         max_iter = min(MAX_TRIAL_STEPS, self.max_iter)
-        n_queries = loss.relevance.n_queries
-        minimum = self._minimize(regularized, start, n_queries, max_iter)
+        n_queries = fold.loss.relevance.n_queries
+        options = {"tol": max(self.tol, TRIAL_TOL), "history": last.history}
+        minimum = self._minimize(loss, last.parameters, n_queries, max_iter, **options)
+        fold.last = minimum
+        # From the zero map no search finds a way out.
         if minimum.loss > ZERO_LOSS:
-            return np.zeros_like(start)
+            fold.last = None
+            return np.zeros_like(minimum.parameters)
         return minimum.parameters
 
     def _check_params(self, n_features: int) -> None:

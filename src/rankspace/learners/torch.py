@@ -100,7 +100,6 @@ class MLRLoss(torch.nn.Module):
     """
 
     def __init__(self, measure: str = "map") -> None:
-        from .._engine.kernels.measures import code_of
         from ..evaluation.measures import parse_measure
 
         super().__init__()
@@ -110,7 +109,6 @@ class MLRLoss(torch.nn.Module):
         self.measure = measure
         spec, self._cut = parse_measure(measure)
         self._kernel = spec.kernel
-        self._code = code_of(spec.kernel)
 
     def forward(self, embeddings: Any, relevance: Any, queries: Any = None) -> Any:
         """The loss of a batch of embeddings."""
@@ -125,24 +123,25 @@ class MLRLoss(torch.nn.Module):
         self, squares: np.ndarray, batch: Batch
     ) -> tuple[np.ndarray, np.ndarray]:
         """Weights of items in the most violated rankings, and their losses, both times shares."""
-        from .._engine.kernels.violations import Oracle, violate
+        from .._engine.kernels.violations import VIOLATIONS, Oracle, new_memory
 
         n_items = squares.shape[1]
         discounts = discounts_of(self._kernel, n_items + 1)
-        oracle = Oracle(self._code, self._cut, discounts)
+        settings = Oracle(self._cut, discounts)
+        find = VIOLATIONS[self._kernel].of_lists
+        memory = new_memory(n_items)
+        one, ends = np.zeros(1, dtype=np.int64), np.array([0, n_items])
         weights = np.zeros_like(squares)
         losses = np.empty(len(squares))
-        sorted_weights = np.empty(n_items)
+        in_order = np.empty(n_items)
         for row, share in enumerate(batch.shares):
             order = np.argsort(squares[row], kind="stable")
-            losses[row] = violate(
-                squares[row, order],
-                batch.kinds[row, order],
-                oracle,
-                float(share),
-                sorted_weights,
+            distances, kinds = squares[row, order], batch.kinds[row, order]
+            shares = np.array([share], dtype=float)
+            losses[row] = find(
+                one, ends, distances, kinds, settings, shares, memory, in_order
             )
-            weights[row, order] = sorted_weights
+            weights[row, order] = in_order
         return weights, losses
 
 

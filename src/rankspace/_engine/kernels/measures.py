@@ -80,101 +80,53 @@ def first_rank(positions, gains, ideal, n_irrelevant, k):
 
 
 @kernel
-def standard_discount(position):
-    """The usual discount of NDCG: 1 / log2(1 + position)."""
-    return 1.0 / np.log2(position + 1.0)
+def discount(position, shift):
+    """Discount of a position: 1 / log2(position + shift), at most 1.
+
+    The usual one of NDCG has shift 1; that of the MLR paper, 1, 1, 1 / log2(3), ..., has shift 0.
+    """
+    return 1.0 / np.log2(max(position + shift, 2.0))
 
 
 @kernel
-def mlr_discount(position):
-    """The NDCG discount of the MLR paper: 1, 1, then 1 / log2(position)."""
-    return 1.0 if position < 2 else 1.0 / np.log2(position)
-
-
-@kernel
-def discount(position, standard):
-    """Discount of a position, the usual one or the MLR paper's."""
-    if standard:
-        return standard_discount(position)
-    return mlr_discount(position)
-
-
-@kernel
-def dcg(positions, gains, k, standard):
+def dcg(positions, gains, k, shift):
     """Discounted cumulative gain (DCG) of the first k."""
     total = 0.0
     for i in range(hits(positions, k)):
-        total += gains[i] * discount(positions[i], standard)
+        total += gains[i] * discount(positions[i], shift)
+    return total
+
+
+@kernel
+def ideal_dcg(ideal, k, shift):
+    """DCG of the first k of the ideal list."""
+    total = 0.0
+    for i in range(min(k, ideal.size) if k else ideal.size):
+        total += ideal[i] * discount(i + 1, shift)
     return total
 
 
 @kernel
 def ndcg(positions, gains, ideal, n_irrelevant, k):
     """Normalised DCG: DCG of the first k over that of the ideal list."""
-    best = np.arange(1, ideal.size + 1)
-    return dcg(positions, gains, k, True) / dcg(best, ideal, k, True)
+    return dcg(positions, gains, k, 1) / ideal_dcg(ideal, k, 1)
 
 
 @kernel
 def ndcg_mlr(positions, gains, ideal, n_irrelevant, k):
     """Binary NDCG with the discount of the MLR paper."""
-    best = np.arange(1, ideal.size + 1)
-    return dcg(positions, gains, k, False) / dcg(best, ideal, k, False)
+    return dcg(positions, gains, k, 0) / ideal_dcg(ideal, k, 0)
 
 
-KERNELS = (
-    auc,
-    ranking_error,
-    precision,
-    recall,
-    knn,
-    average_precision,
-    reciprocal_rank,
-    first_rank,
-    ndcg,
-    ndcg_mlr,
-)
-
-# Numba caches no function that takes another one, so a kernel is called by its code, which is its
-# place in KERNELS.
-(
-    AUC,
-    RANKING_ERROR,
-    PRECISION,
-    RECALL,
-    KNN,
-    AVERAGE_PRECISION,
-    RECIPROCAL_RANK,
-    FIRST_RANK,
-    NDCG,
-    NDCG_MLR,
-) = range(len(KERNELS))
-
-
-def code_of(kernel: str) -> int:
-    """The code of a kernel, by its name."""
-    return [function.py_func.__name__ for function in KERNELS].index(kernel)
-
-
-@kernel
-def measure(code, positions, gains, ideal, n_irrelevant, k):
-    """Value of the measure with this code."""
-    if code == AUC:
-        return auc(positions, gains, ideal, n_irrelevant, k)
-    if code == RANKING_ERROR:
-        return ranking_error(positions, gains, ideal, n_irrelevant, k)
-    if code == PRECISION:
-        return precision(positions, gains, ideal, n_irrelevant, k)
-    if code == RECALL:
-        return recall(positions, gains, ideal, n_irrelevant, k)
-    if code == KNN:
-        return knn(positions, gains, ideal, n_irrelevant, k)
-    if code == AVERAGE_PRECISION:
-        return average_precision(positions, gains, ideal, n_irrelevant, k)
-    if code == RECIPROCAL_RANK:
-        return reciprocal_rank(positions, gains, ideal, n_irrelevant, k)
-    if code == FIRST_RANK:
-        return first_rank(positions, gains, ideal, n_irrelevant, k)
-    if code == NDCG:
-        return ndcg(positions, gains, ideal, n_irrelevant, k)
-    return ndcg_mlr(positions, gains, ideal, n_irrelevant, k)
+KERNELS = {
+    "auc": auc,
+    "ranking_error": ranking_error,
+    "precision": precision,
+    "recall": recall,
+    "knn": knn,
+    "average_precision": average_precision,
+    "reciprocal_rank": reciprocal_rank,
+    "first_rank": first_rank,
+    "ndcg": ndcg,
+    "ndcg_mlr": ndcg_mlr,
+}

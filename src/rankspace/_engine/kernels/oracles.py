@@ -1,7 +1,8 @@
 """Separation oracles: the ranking that violates the margin most, one for each measure.
 
-Each takes ``(pos, neg, k, discounts)`` and returns ``negs_above``: for each relevant item, from the
-best down, how many irrelevant ones stand above it in the ranking that maximises
+Each takes ``(pos, neg, k, discounts, work, negs_above)`` and writes ``negs_above``: for each
+relevant item, from the best down, how many irrelevant ones stand above it in the ranking that
+maximises
 
     loss + 1/(PN) * sum over pairs of y_ij (pos[i] - neg[j]),
 
@@ -9,7 +10,8 @@ where y_ij = 1 if relevant item i stands above irrelevant item j, else -1.
 
 - pos, neg: float64, scores of the P relevant and N irrelevant items, each in descending order;
 - k: the cut-off, 0 for none;
-- discounts: float64, the discount of positions 1, 2, ..., P + N (only NDCG reads it).
+- discounts: float64, the discount of positions 1, 2, ..., P + N (only NDCG reads it);
+- work: working memory, see `Work`.
 
 The loss is the measure of the best ranking minus the measure of this one. Relevant items keep
 their order, and so do irrelevant ones, so the counts determine the ranking. Of two equally good
@@ -20,87 +22,123 @@ without a loss, the best place of relevant item i is below the irrelevant ones w
 score.
 """
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from ..compiled import kernel
 
 
+class Work(NamedTuple):
+    """Working memory for lists of at most so many items."""
+
+    slots: Any  # (n,) of int64: the best slot of each irrelevant item
+    counts: Any  # (n,) of int64: a second ranking
+    sums: Any  # (3, n + 1) of float64: running sums
+    stack: Any  # (128, 4) of int64: what is left to divide, at most 2 log2(n) parts
+
+
+def new_work(n_items: int) -> Work:
+    """Working memory for lists of at most so many items."""
+    return Work(
+        np.empty(n_items, np.int64),
+        np.empty(n_items, np.int64),
+        np.empty((3, n_items + 1)),
+        np.empty((128, 4), np.int64),
+    )
+
+
 @kernel
-def negs_at_least(pos, neg):
+def negs_at_least(pos, neg, counts):
     """For each relevant item, how many irrelevant ones score at least as much."""
-    counts = np.empty(pos.size, dtype=np.int64)
     j = 0
     for i in range(pos.size):
         while j < neg.size and neg[j] >= pos[i]:
             j += 1
         counts[i] = j
-    return counts
 
 
 @kernel
-def auc_oracle(pos, neg, k, discounts):
+def auc_oracle(pos, neg, k, discounts, work, negs_above):
     """AUC oracle: a misordered pair adds 1/(PN) to the loss, so it pays up to a gap of 1/2."""
-    negs_above = np.empty(pos.size, dtype=np.int64)
     j = 0
     for i in range(pos.size):
         while j < neg.size and pos[i] - neg[j] <= 0.5:
             j += 1
         negs_above[i] = j
-    return negs_above
 
 
 @kernel
-def running_sums(values):
+def running_sums(values, sums):
     """Sums of the first 0, 1, 2, ... values."""
-    sums = np.empty(values.size + 1)
     sums[0] = 0.0
     for i in range(values.size):
         sums[i + 1] = sums[i] + values[i]
-    return sums
 
 
 @kernel
-def cost_of(first, last, g, pos_sums, neg_sums, free_sums):
+def first_at_least(counts, least, n):
+    """How many of the first n ascending counts are below ``least``: binary search."""
+    low, high = 0, n
+    while low < high:
+        middle = (low + high) // 2
+        if counts[middle] < least:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def cost_of(first, last, g, sums):
     """What it costs that relevant items first..last-1 stand below g irrelevant ones each.
 
-    Times PN, against where they stand best: each loses 2 (g pos[i] - sum of the g best negatives),
-    which ``free_sums`` holds at its best.
+    Times PN, against where they stand best: each loses 2 (g pos[i] - sum of the g best negatives).
+    ``sums``: running sums of ``pos``, of ``neg``, and of what each loses where it stands best.
     """
     if last <= first:
         return 0.0
-    forced = g * (pos_sums[last] - pos_sums[first]) - (last - first) * neg_sums[g]
-    return 2.0 * (forced - (free_sums[last] - free_sums[first]))
+    forced = g * (sums[0, last] - sums[0, first]) - (last - first) * sums[1, g]
+    return 2.0 * (forced - (sums[2, last] - sums[2, first]))
 
 
 @kernel
-def free_costs(pos, counts, neg_sums):
+def free_costs(pos, counts, neg_sums, sums):
     """Running sums of ``counts[i] pos[i] - (sum of the counts[i] best negatives)``."""
-    sums = np.empty(pos.size + 1)
     sums[0] = 0.0
     for i in range(pos.size):
         sums[i + 1] = sums[i] + counts[i] * pos[i] - neg_sums[counts[i]]
-    return sums
 
 
 @kernel
-def place_by_hits(pos, neg, k, majority):
+def place_freely(pos, neg, work, counts):
+    """Where each relevant item stands best without a loss, and the running sums of `cost_of`."""
+    negs_at_least(pos, neg, counts)
+    running_sums(pos, work.sums[0])
+    running_sums(neg, work.sums[1])
+    free_costs(pos, counts, work.sums[1], work.sums[2])
+
+
+@kernel
+def place_by_hits(pos, neg, k, majority, work, counts):
     """Best ranking for a loss that depends on the number of relevant items in the first k.
 
     With a of them there, k - a irrelevant items bound the first a from above and the others from
     below; else each stands where it is best.
     """
     n_pos, n_neg = pos.size, neg.size
-    counts = negs_at_least(pos, neg)
-    pos_sums, neg_sums = running_sums(pos), running_sums(neg)
-    free_sums = free_costs(pos, counts, neg_sums)
+    if k >= n_pos + n_neg:
+        negs_at_least(pos, neg, counts)
+        return
+    place_freely(pos, neg, work, counts)
     best, best_hits = -np.inf, min(k, n_pos)
     for a in range(max(0, k - n_neg), min(k, n_pos) + 1):
         g = min(k - a, n_neg)
-        over = np.searchsorted(counts, g, side="right")
-        under = np.searchsorted(counts, g, side="left")
-        cost = cost_of(over, a, g, pos_sums, neg_sums, free_sums)
+        over = first_at_least(counts, g + 1, n_pos)
+        under = first_at_least(counts, g, n_pos)
+        cost = cost_of(over, a, g, work.sums)
         if k - a <= n_neg:
-            cost += cost_of(a, under, g, pos_sums, neg_sums, free_sums)
+            cost += cost_of(a, under, g, work.sums)
         score = a / k
         if majority:
             score = 1.0 if 2 * a > k else 0.0
@@ -110,33 +148,28 @@ def place_by_hits(pos, neg, k, majority):
     g = min(k - best_hits, n_neg)
     for i in range(n_pos):
         counts[i] = min(counts[i], g) if i < best_hits else max(counts[i], g)
-    return counts
 
 
 @kernel
-def precision_oracle(pos, neg, k, discounts):
+def precision_oracle(pos, neg, k, discounts, work, negs_above):
     """Precision at k oracle: the loss is the fraction of the first k that is lost."""
-    if k >= pos.size + neg.size:
-        return negs_at_least(pos, neg)
-    return place_by_hits(pos, neg, k, False)
+    place_by_hits(pos, neg, k, False, work, negs_above)
 
 
 @kernel
-def knn_oracle(pos, neg, k, discounts):
+def knn_oracle(pos, neg, k, discounts, work, negs_above):
     """k-nearest-neighbour oracle: the loss is 1 if the majority of the first k is lost."""
-    if k >= pos.size + neg.size:
-        return negs_at_least(pos, neg)
-    return place_by_hits(pos, neg, k, True)
+    place_by_hits(pos, neg, k, True, work, negs_above)
 
 
 @kernel
-def reciprocal_rank_oracle(pos, neg, k, discounts):
+def reciprocal_rank_oracle(pos, neg, k, discounts, work, counts):
     """Reciprocal rank oracle: tries every number g of irrelevant items above the first relevant.
 
     Going from g to g + 1 moves one irrelevant item above the first relevant one and above those
     whose best place is higher.
     """
-    counts = negs_at_least(pos, neg)
+    negs_at_least(pos, neg, counts)
     n_pos, n_neg = pos.size, neg.size
     best, best_g = 0.0, 0
     value = 0.0
@@ -152,22 +185,45 @@ def reciprocal_rank_oracle(pos, neg, k, discounts):
     counts[0] = best_g
     for i in range(1, n_pos):
         counts[i] = max(counts[i], best_g)
-    return counts
 
 
 @kernel
-def fill_slots(pos, neg, discounts, first_neg, first_slot, slots):
+def push(stack, depth, start, stop, low, high):
+    """Write what is left to divide at a place of the stack."""
+    stack[depth, 0] = start
+    stack[depth, 1] = stop
+    stack[depth, 2] = low
+    stack[depth, 3] = high
+
+
+@kernel
+def largest_gain(discounts, best, n_pos, j, first):
+    """A bound on the gain of lifting item j over any relevant item from ``first`` on."""
+    if discounts is None:
+        return 0.25 / (j * n_pos) if j > 0 else 0.5 / n_pos
+    t = first + j
+    gain = discounts[t] - discounts[t + 1]
+    # The discount of the MLR paper is convex from the second position only.
+    if t == 0 and discounts.size > 2:
+        gain = max(gain, discounts[1] - discounts[2])
+    return gain / best
+
+
+@kernel
+def fill_slots(pos, neg, discounts, best, first_neg, first_slot, work):
     """Best slot of each irrelevant item, where best slots do not decrease down the list.
 
     Slot i: above relevant items i, i + 1, ... (from 0); slot P: below all. The gain of lifting
     item j over relevant item i is that of a position lost, from i + j to i + j + 1, minus its cost.
-    For average precision (no discounts) that is (i+1) / ((i+j+2)(i+j+1) P). The middle item is
-    placed by one scan of the slots it may have, then those above and below it in what is left.
+    With discounts it is their difference over ``best``; for average precision (None) it is
+    (i+1) / ((i+j+2)(i+j+1) P), which rises up to i = j. The middle item is placed by one scan of
+    the slots it may have, from the lowest up to where the cost, which only rises, is above all
+    gains; then those above and below it are placed in what is left.
     """
     n_pos, n_neg = pos.size, neg.size
     scale = 2.0 / (n_pos * n_neg)
-    stack = np.empty((128, 4), dtype=np.int64)
-    stack[0] = (first_neg, n_neg, first_slot, n_pos)
+    slots, stack = work.slots, work.stack
+    push(stack, 0, first_neg, n_neg, first_slot, n_pos)
     depth = 1
     while depth:
         depth -= 1
@@ -175,45 +231,52 @@ def fill_slots(pos, neg, discounts, first_neg, first_slot, slots):
         if start >= stop:
             continue
         if low == high:
-            slots[start:stop] = low
+            for j in range(start, stop):
+                slots[j] = low
             continue
         j = (start + stop) // 2
-        total, best, slot = 0.0, 0.0, high
+        largest = largest_gain(discounts, best, n_pos, j, low)
+        total, highest, slot = 0.0, 0.0, high
         for i in range(high - 1, low - 1, -1):
-            if discounts.size:
-                gain = discounts[i + j] - discounts[i + j + 1]
+            cost = scale * (pos[i] - neg[j])
+            if discounts is not None:
+                gain = (discounts[i + j] - discounts[i + j + 1]) / best
+                over = cost > largest
             else:
                 gain = (i + 1) / ((i + j + 2.0) * (i + j + 1.0) * n_pos)
-            total += gain - scale * (pos[i] - neg[j])
-            if total >= best:
-                best, slot = total, i
+                over = cost > gain and (i < j or cost > largest)
+            total += gain - cost
+            if total >= highest:
+                highest, slot = total, i
+            if over:
+                break
         slots[j] = slot
-        stack[depth] = (start, j, low, slot)
-        stack[depth + 1] = (j + 1, stop, slot, high)
+        push(stack, depth, start, j, low, slot)
+        push(stack, depth + 1, j + 1, stop, slot, high)
         depth += 2
 
 
 @kernel
-def count_slots(slots, n_pos):
+def count_slots(slots, n_neg, n_pos, negs_above):
     """Turn slots of irrelevant items into counts above the relevant ones."""
-    negs_above = np.zeros(n_pos + 1, dtype=np.int64)
-    for slot in slots:
-        negs_above[slot] += 1
+    for i in range(n_pos):
+        negs_above[i] = 0
+    for j in range(n_neg):
+        if slots[j] < n_pos:
+            negs_above[slots[j]] += 1
     for i in range(1, n_pos):
         negs_above[i] += negs_above[i - 1]
-    return negs_above[:n_pos]
 
 
 @kernel
-def average_precision_oracle(pos, neg, k, discounts):
+def average_precision_oracle(pos, neg, k, discounts, work, negs_above):
     """Average precision oracle, in near-linear time by divide and conquer."""
-    slots = np.empty(neg.size, dtype=np.int64)
-    fill_slots(pos, neg, discounts[:0], 0, 0, slots)
-    return count_slots(slots, pos.size)
+    fill_slots(pos, neg, None, 1.0, 0, 0, work)
+    count_slots(work.slots, neg.size, pos.size, negs_above)
 
 
 @kernel
-def value_of(negs_above, pos, neg, k, discounts, best):
+def value_of(negs_above, pos, neg, discounts, best):
     """Objective of a ranking under an NDCG, up to what all rankings share."""
     scale = 2.0 / (pos.size * neg.size)
     total, lifted, j = 0.0, 0.0, 0
@@ -222,38 +285,34 @@ def value_of(negs_above, pos, neg, k, discounts, best):
             lifted += neg[j]
             j += 1
         total -= scale * (negs_above[i] * pos[i] - lifted)
-        position = i + negs_above[i]
-        if k == 0 or position < k:
-            total -= discounts[position] / best
+        total -= discounts[i + negs_above[i]] / best
     return total
 
 
 @kernel
-def ndcg_whole(pos, neg, discounts, best):
+def ndcg_whole(pos, neg, discounts, best, work, negs_above):
     """NDCG over the whole list, for a discount that is convex from the second position on.
 
     Only the pair of the first relevant and the first irrelevant item sees the first two positions.
     So either no irrelevant item stands above the first relevant one, or the first one does; in both
     cases the best slots of the others do not decrease.
     """
-    scaled = discounts / best
-    slots = np.empty(neg.size, dtype=np.int64)
-    fill_slots(pos, neg, scaled, 0, 1, slots)
-    below = count_slots(slots, pos.size)
-    slots[0] = 0
-    fill_slots(pos, neg, scaled, 1, 0, slots)
-    above = count_slots(slots, pos.size)
-    if value_of(above, pos, neg, 0, discounts, best) >= value_of(
-        below, pos, neg, 0, discounts, best
-    ):
-        return above
-    return below
+    n_pos, n_neg = pos.size, neg.size
+    above = work.counts
+    fill_slots(pos, neg, discounts, best, 0, 1, work)
+    count_slots(work.slots, n_neg, n_pos, negs_above)
+    work.slots[0] = 0
+    fill_slots(pos, neg, discounts, best, 1, 0, work)
+    count_slots(work.slots, n_neg, n_pos, above)
+    value = value_of(negs_above, pos, neg, discounts, best)
+    if value_of(above, pos, neg, discounts, best) >= value:
+        for i in range(n_pos):
+            negs_above[i] = above[i]
 
 
 @kernel
-def fill_table(pos, neg_sums, k, discounts, best, table):
+def fill_table(pos, n_neg, neg_sums, k, discounts, best, table):
     """Best value of the first i + 1 relevant items with at most g irrelevant above the last."""
-    n_neg = neg_sums.size - 1
     scale = 2.0 / (pos.size * n_neg)
     for i in range(table.shape[0]):
         running = -np.inf
@@ -266,23 +325,22 @@ def fill_table(pos, neg_sums, k, discounts, best, table):
 
 
 @kernel
-def ndcg_top(pos, neg, k, discounts, best):
+def ndcg_top(pos, neg, k, discounts, best, work, counts):
     """NDCG of the first k: a table over them, and below them items where they stand best."""
     n_pos, n_neg = pos.size, neg.size
-    counts = negs_at_least(pos, neg)
-    pos_sums, neg_sums = running_sums(pos), running_sums(neg)
-    free_sums = free_costs(pos, counts, neg_sums)
+    place_freely(pos, neg, work, counts)
+    free_sums = work.sums[2]
     top = min(k, n_pos)
-    table = np.full((top, min(k, n_neg) + 1), -np.inf)
-    fill_table(pos, neg_sums, k, discounts, best, table)
+    table = np.empty((top, min(k, n_neg) + 1))
+    fill_table(pos, n_neg, work.sums[1], k, discounts, best, table)
     scale = 1.0 / (n_pos * n_neg)
     best_value, hits = -np.inf, top
     for a in range(max(0, k - n_neg), top + 1):
         g = k - a
-        under = np.searchsorted(counts, g, side="left")
+        under = first_at_least(counts, g, n_pos)
         # What the items below the first k lose at least, as the table counts it, and then more.
         value = -2.0 * scale * (free_sums[n_pos] - free_sums[a])
-        value -= scale * cost_of(a, under, g, pos_sums, neg_sums, free_sums)
+        value -= scale * cost_of(a, under, g, work.sums)
         if a > 0:
             value += table[a - 1, g]
         if value > best_value:
@@ -294,18 +352,18 @@ def ndcg_top(pos, neg, k, discounts, best):
         while g > 0 and table[i, g - 1] == table[i, g]:
             g -= 1
         counts[i] = g
-    return counts
 
 
 @kernel
-def ndcg_oracle(pos, neg, k, discounts):
+def ndcg_oracle(pos, neg, k, discounts, work, negs_above):
     """NDCG oracle for the standard discount and the MLR paper's, with or without a cut-off."""
     best = 0.0
     for i in range(min(k, pos.size) if k else pos.size):
         best += discounts[i]
     if k == 0 or k >= pos.size + neg.size:
-        return ndcg_whole(pos, neg, discounts, best)
-    return ndcg_top(pos, neg, k, discounts, best)
+        ndcg_whole(pos, neg, discounts, best, work, negs_above)
+    else:
+        ndcg_top(pos, neg, k, discounts, best, work, negs_above)
 
 
 @kernel
@@ -315,7 +373,8 @@ def additive_oracle(pos, neg, rewards):
     rewards: (n_pos, n_neg + 1), what relevant item i adds with g irrelevant items above it.
     """
     n_pos, n_neg = rewards.shape[0], rewards.shape[1] - 1
-    neg_sums = running_sums(neg)
+    neg_sums = np.empty(n_neg + 1)
+    running_sums(neg, neg_sums)
     # Of rankings of the first items whose last one has at most g above: the best, and its number.
     best = np.zeros(n_neg + 1)
     number = np.empty((n_pos, n_neg + 1), dtype=np.int64)
@@ -346,3 +405,11 @@ ORACLES = {
     "ndcg": ndcg_oracle,
     "ndcg_mlr": ndcg_oracle,
 }
+
+
+def most_violated(name: str, pos: Any, neg: Any, k: int, discounts: Any) -> np.ndarray:
+    """``negs_above`` of one query, by the name of the oracle."""
+    negs_above = np.empty(pos.size, np.int64)
+    work = new_work(pos.size + neg.size)
+    ORACLES[name](pos, neg, k, discounts, work, negs_above)
+    return negs_above

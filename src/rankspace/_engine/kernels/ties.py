@@ -10,19 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..compiled import kernel
-from .measures import (
-    AUC,
-    AVERAGE_PRECISION,
-    FIRST_RANK,
-    KNN,
-    NDCG,
-    PRECISION,
-    RANKING_ERROR,
-    RECALL,
-    RECIPROCAL_RANK,
-    dcg,
-    discount,
-)
+from .measures import discount, ideal_dcg
 
 
 class TieGroups(NamedTuple):
@@ -50,6 +38,12 @@ def auc(groups, ideal, n_irrelevant, k):
 
 
 @kernel
+def ranking_error(groups, ideal, n_irrelevant, k):
+    """Expected share of misordered pairs, divided by the share of a random order, one half."""
+    return 2.0 * (1.0 - auc(groups, ideal, n_irrelevant, k))
+
+
+@kernel
 def hits(groups, k):
     """Expected number of relevant items within the first k."""
     starts, sizes, counts, _ = groups
@@ -60,6 +54,18 @@ def hits(groups, k):
             inside = min(max(k - starts[g], 0), sizes[g])
         total += counts[g] * inside / sizes[g]
     return total
+
+
+@kernel
+def precision(groups, ideal, n_irrelevant, k):
+    """Expected precision at k."""
+    return hits(groups, k) / k
+
+
+@kernel
+def recall(groups, ideal, n_irrelevant, k):
+    """Expected recall at k."""
+    return hits(groups, k) / ideal.size
 
 
 @kernel
@@ -138,8 +144,8 @@ def first_rank(groups, ideal, n_irrelevant, k):
 
 
 @kernel
-def ndcg(groups, ideal, n_irrelevant, k, standard):
-    """Expected NDCG: each position of a group has the mean gain of the group."""
+def dcg(groups, k, shift):
+    """Expected DCG: each position of a group has the mean gain of the group."""
     total = 0.0
     for g in range(groups.starts.size):
         discounts = 0.0
@@ -147,28 +153,32 @@ def ndcg(groups, ideal, n_irrelevant, k, standard):
             position = groups.starts[g] + j + 1
             if k and position > k:
                 break
-            discounts += discount(position, standard)
+            discounts += discount(position, shift)
         total += groups.gains[g] / groups.sizes[g] * discounts
-    return total / dcg(np.arange(1, ideal.size + 1), ideal, k, standard)
+    return total
 
 
 @kernel
-def expected_measure(code, groups, ideal, n_irrelevant, k):
-    """Expected value of the measure with this code in `measures`."""
-    if code == AUC:
-        return auc(groups, ideal, n_irrelevant, k)
-    if code == RANKING_ERROR:
-        return 2.0 * (1.0 - auc(groups, ideal, n_irrelevant, k))
-    if code == PRECISION:
-        return hits(groups, k) / k
-    if code == RECALL:
-        return hits(groups, k) / ideal.size
-    if code == KNN:
-        return knn(groups, ideal, n_irrelevant, k)
-    if code == AVERAGE_PRECISION:
-        return average_precision(groups, ideal, n_irrelevant, k)
-    if code == RECIPROCAL_RANK:
-        return reciprocal_rank(groups, ideal, n_irrelevant, k)
-    if code == FIRST_RANK:
-        return first_rank(groups, ideal, n_irrelevant, k)
-    return ndcg(groups, ideal, n_irrelevant, k, code == NDCG)
+def ndcg(groups, ideal, n_irrelevant, k):
+    """Expected NDCG with the usual discount."""
+    return dcg(groups, k, 1) / ideal_dcg(ideal, k, 1)
+
+
+@kernel
+def ndcg_mlr(groups, ideal, n_irrelevant, k):
+    """Expected NDCG with the discount of the MLR paper."""
+    return dcg(groups, k, 0) / ideal_dcg(ideal, k, 0)
+
+
+KERNELS = {
+    "auc": auc,
+    "ranking_error": ranking_error,
+    "precision": precision,
+    "recall": recall,
+    "knn": knn,
+    "average_precision": average_precision,
+    "reciprocal_rank": reciprocal_rank,
+    "first_rank": first_rank,
+    "ndcg": ndcg,
+    "ndcg_mlr": ndcg_mlr,
+}

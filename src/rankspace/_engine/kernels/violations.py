@@ -4,21 +4,13 @@ Misordering moves relevant item i by ``2 negs_above[i] / (PN)`` and irrelevant i
 ``2 (relevant items below it) / (PN)``; the weights of a query sum to 0.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..compiled import kernel
-from .measures import measure
-from .oracles import (
-    additive_oracle,
-    auc_oracle,
-    average_precision_oracle,
-    knn_oracle,
-    ndcg_oracle,
-    precision_oracle,
-    reciprocal_rank_oracle,
-)
+from . import measures
+from .oracles import ORACLES, Work, additive_oracle, new_work
 
 # What an item is to a query.
 RELEVANT = 1
@@ -27,108 +19,108 @@ IGNORED = -1
 
 
 class Oracle(NamedTuple):
-    """A separation oracle: code of its measure, cut-off (0 for none), discounts of positions."""
+    """Settings of a separation oracle: cut-off (0 for none), discounts of positions."""
 
-    code: int
     k: int
-    discounts: np.ndarray
+    discounts: Any
 
 
 class JudgedRows(NamedTuple):
     """Judgments of all queries, in compressed rows."""
 
-    rows: np.ndarray  # of each query
-    indptr: np.ndarray
-    items: np.ndarray
-    grades: np.ndarray  # NaN where not judged
-    query_items: np.ndarray  # the item that a query is, or -1
+    rows: Any  # of each query
+    indptr: Any
+    items: Any
+    grades: Any  # NaN where not judged
+    query_items: Any  # the item that a query is, or -1
     unjudged_counts: bool  # whether items without a grade are irrelevant, or ignored
     min_relevant_grade: float
 
 
-@kernel
-def run_oracle(code, pos, neg, k, discounts):
-    """The separation oracle of `measures.KERNELS[code]`."""
-    if code == 0:
-        return auc_oracle(pos, neg, k, discounts)
-    if code == 2:
-        return precision_oracle(pos, neg, k, discounts)
-    if code == 4:
-        return knn_oracle(pos, neg, k, discounts)
-    if code == 5:
-        return average_precision_oracle(pos, neg, k, discounts)
-    if code == 6:
-        return reciprocal_rank_oracle(pos, neg, k, discounts)
-    return ndcg_oracle(pos, neg, k, discounts)
+class Memory(NamedTuple):
+    """Working memory for lists of at most so many items."""
+
+    pos: Any  # scores of the relevant items
+    neg: Any
+    pos_at: Any  # and where in the row these are
+    neg_at: Any
+    negs_above: Any
+    positions: Any
+    ones: Any
+    kind_of: Any  # of each item; all are irrelevant between queries
+    work: Work
+
+
+def new_memory(n_items: int) -> Memory:
+    """Working memory for lists of at most so many items."""
+    # Without branches, an item is written to both sides, the last one behind the end.
+    n = n_items + 1
+    return Memory(
+        np.empty(n),
+        np.empty(n),
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        np.ones(n),
+        np.full(n, IRRELEVANT, np.int8),
+        new_work(n),
+    )
+
+
+class Violations(NamedTuple):
+    """Kernels that find the most violated rankings under one measure."""
+
+    of_all_items: Any
+    of_lists: Any
 
 
 @kernel
-def loss_of(code, negs_above, n_neg, k):
-    """Loss of a ranking: the measure of the best ranking minus the measure of this one."""
-    ones = np.ones(negs_above.size)
-    positions = np.arange(1, negs_above.size + 1)
-    best = measure(code, positions, ones, ones, n_neg, k)
-    return best - measure(code, positions + negs_above, ones, ones, n_neg, k)
+def split_keys(keys, mask, distances, kind_of, memory):
+    """Split a row of sorted keys into relevant and irrelevant items, and count these."""
+    pos, neg, pos_at, neg_at = memory.pos, memory.neg, memory.pos_at, memory.neg_at
+    n_pos = 0
+    n_neg = 0
+    for i in range(keys.size):
+        item = keys[i] & mask
+        score = -np.float64(distances[item])
+        pos[n_pos] = score
+        neg[n_neg] = score
+        pos_at[n_pos] = item
+        neg_at[n_neg] = item
+        n_pos += kind_of[item] == RELEVANT
+        n_neg += kind_of[item] == IRRELEVANT
+    return n_pos, n_neg
 
 
 @kernel
-def scores_of(distances, kinds, kind, n):
-    """Scores, minus the distances, of the n items of a kind."""
-    scores = np.empty(n)
-    at = 0
+def split_list(distances, kinds, memory):
+    """Split a list, nearest first, into relevant and irrelevant items, and count these."""
+    pos, neg, pos_at, neg_at = memory.pos, memory.neg, memory.pos_at, memory.neg_at
+    n_pos = 0
+    n_neg = 0
     for i in range(kinds.size):
-        if kinds[i] == kind:
-            scores[at] = -distances[i]
-            at += 1
-    return scores
+        pos[n_pos] = neg[n_neg] = -np.float64(distances[i])
+        pos_at[n_pos] = neg_at[n_neg] = i
+        n_pos += kinds[i] == RELEVANT
+        n_neg += kinds[i] == IRRELEVANT
+    return n_pos, n_neg
 
 
 @kernel
-def weigh_items(kinds, negs_above, n_neg, scale, weights):
-    """Weights of one query's items, nearest first, under a ranking."""
-    n_pos = negs_above.size
+def put_weights(memory, n_pos, n_neg, scale, weights):
+    """Write the weights of a row: irrelevant items weigh by the relevant ones below them."""
     unit = 2.0 * scale / (n_pos * n_neg)
-    p = 0
-    n = 0
-    pos_above = 0
-    for i in range(kinds.size):
+    negs_above = memory.negs_above
+    for i in range(weights.size):
         weights[i] = 0.0
-        if kinds[i] == RELEVANT:
-            weights[i] = unit * negs_above[p]
-            p += 1
-        elif kinds[i] == IRRELEVANT:
-            while pos_above < n_pos and negs_above[pos_above] <= n:
-                pos_above += 1
-            weights[i] = -unit * (n_pos - pos_above)
-            n += 1
-
-
-@kernel
-def violate(distances, kinds, oracle, scale, weights):
-    """Weights of one query's items, nearest first, and its loss, both times ``scale``.
-
-    distances: squared and ascending, up to a constant; kinds: what each item is.
-    """
-    n_pos = np.sum(kinds == RELEVANT)
-    n_neg = np.sum(kinds == IRRELEVANT)
-    pos = scores_of(distances, kinds, RELEVANT, n_pos)
-    neg = scores_of(distances, kinds, IRRELEVANT, n_neg)
-    negs_above = run_oracle(oracle.code, pos, neg, oracle.k, oracle.discounts)
-    weigh_items(kinds, negs_above, n_neg, scale, weights)
-    return scale * loss_of(oracle.code, negs_above, n_neg, oracle.k)
-
-
-@kernel
-def violate_additive(distances, kinds, rewards, scale, weights):
-    """The same for a measure that is a sum over the relevant items; see `additive_oracle`."""
-    pos = scores_of(distances, kinds, RELEVANT, rewards.shape[0])
-    neg = scores_of(distances, kinds, IRRELEVANT, rewards.shape[1] - 1)
-    negs_above = additive_oracle(pos, neg, rewards)
-    weigh_items(kinds, negs_above, neg.size, scale, weights)
-    loss = 0.0
-    for i in range(pos.size):
-        loss += rewards[i, 0] - rewards[i, negs_above[i]]
-    return scale * loss
+    for p in range(n_pos):
+        weights[memory.pos_at[p]] = unit * negs_above[p]
+    pos_above = 0
+    for n in range(n_neg):
+        while pos_above < n_pos and negs_above[pos_above] <= n:
+            pos_above += 1
+        weights[memory.neg_at[n]] = -unit * (n_pos - pos_above)
 
 
 @kernel
@@ -157,33 +149,77 @@ def unmark_judged(q, judged, kind_of):
 
 
 @kernel
-def violate_all(queries, order, distances, judged, oracle, scales, weights):
-    """Weights of all items for a block of queries; items without a judgment are irrelevant.
+def violate_additive(distances, kinds, rewards, scale, memory, weights):
+    """Weights and loss of one query for a sum over the relevant items; see `additive_oracle`.
 
-    order, distances: (n_block, n_items), items from the nearest, and their squared distances.
-    weights: (n_block, n_items), by item. Returns the sum of the losses.
+    distances: squared and ascending, up to a constant; kinds: what each item is.
     """
-    n_items = order.shape[1]
-    kind_of = np.full(n_items, IRRELEVANT, dtype=np.int8)
-    sorted_weights = np.empty(n_items)
-    total = 0.0
-    for b in range(queries.size):
-        q = queries[b]
-        mark_judged(q, judged, kind_of)
-        kinds = kind_of[order[b]]
-        total += violate(distances[b], kinds, oracle, scales[q], sorted_weights)
-        for i in range(n_items):
-            weights[b, order[b, i]] = sorted_weights[i]
-        unmark_judged(q, judged, kind_of)
-    return total
+    n_pos, n_neg = split_list(distances, kinds, memory)
+    negs_above = additive_oracle(memory.pos[:n_pos], memory.neg[:n_neg], rewards)
+    loss = 0.0
+    for i in range(n_pos):
+        memory.negs_above[i] = negs_above[i]
+        loss += rewards[i, 0] - rewards[i, negs_above[i]]
+    put_weights(memory, n_pos, n_neg, scale, weights)
+    return scale * loss
 
 
-@kernel
-def violate_lists(queries, indptr, distances, kinds, oracle, scales, weights):
-    """Weights of the judged items of a block of queries, each list nearest first."""
-    total = 0.0
-    for b in range(queries.size):
-        row = slice(indptr[b], indptr[b + 1])
-        scale = scales[queries[b]]
-        total += violate(distances[row], kinds[row], oracle, scale, weights[row])
-    return total
+def violations_of(oracle: Any, measure: Any) -> Violations:
+    """Kernels for an oracle and its measure."""
+
+    @kernel
+    def violate(n_pos, n_neg, settings, scale, memory, weights):
+        """Weights of one query's items and its loss, both times ``scale``, once they are split.
+
+        The loss is the measure of the best ranking minus the measure of this one.
+        """
+        negs_above = memory.negs_above[:n_pos]
+        positions = memory.positions[:n_pos]
+        ones = memory.ones[:n_pos]
+        k = settings.k
+        pos, neg = memory.pos[:n_pos], memory.neg[:n_neg]
+        oracle(pos, neg, k, settings.discounts, memory.work, negs_above)
+        put_weights(memory, n_pos, n_neg, scale, weights)
+        for i in range(n_pos):
+            positions[i] = i + 1
+        best = measure(positions, ones, ones, n_neg, k)
+        for i in range(n_pos):
+            positions[i] += negs_above[i]
+        return scale * (best - measure(positions, ones, ones, n_neg, k))
+
+    @kernel
+    def of_all_items(queries, keys, mask, rows, judged, settings, scales, memory):
+        """Weights of all items for a block of queries; items without a judgment are irrelevant.
+
+        keys: (n_block, n_items), sorted, with the numbers of the items in the bits of ``mask``;
+        rows: (n_block, n_items), squared distances up to a constant, which become the weights.
+        Returns the sum of the losses.
+        """
+        total = 0.0
+        for b in range(queries.size):
+            q = queries[b]
+            mark_judged(q, judged, memory.kind_of)
+            n_pos, n_neg = split_keys(keys[b], mask, rows[b], memory.kind_of, memory)
+            total += violate(n_pos, n_neg, settings, scales[q], memory, rows[b])
+            unmark_judged(q, judged, memory.kind_of)
+        return total
+
+    @kernel
+    def of_lists(queries, indptr, distances, kinds, settings, scales, memory, weights):
+        """Weights of the judged items of a block of queries, each list nearest first."""
+        total = 0.0
+        for b in range(queries.size):
+            row = slice(indptr[b], indptr[b + 1])
+            n_pos, n_neg = split_list(distances[row], kinds[row], memory)
+            scale = scales[queries[b]]
+            total += violate(n_pos, n_neg, settings, scale, memory, weights[row])
+        return total
+
+    return Violations(of_all_items, of_lists)
+
+
+# By the name of the measure's kernel. None is compiled before its first call.
+VIOLATIONS = {
+    name: violations_of(oracle, measures.KERNELS[name])
+    for name, oracle in ORACLES.items()
+}

@@ -21,7 +21,19 @@ import numpy as np
 
 from ..compiled import kernel
 from .oracles import running_sums
-from .violations import IRRELEVANT, RELEVANT, mark_judged, scores_of, unmark_judged
+from .violations import IRRELEVANT, RELEVANT, mark_judged, unmark_judged
+
+
+@kernel
+def scores_of(distances, kinds, kind, n):
+    """Scores, minus the distances, of the n items of a kind."""
+    scores = np.empty(n)
+    at = 0
+    for i in range(kinds.size):
+        if kinds[i] == kind:
+            scores[at] = -distances[i]
+            at += 1
+    return scores
 
 
 @kernel
@@ -103,7 +115,8 @@ def most_violated_error(pos, neg, classes, n_classes, k):
     chosen = np.empty(0, np.int64)
     best, held = best_of_classes(classes, n_classes, k)
     above = relevant_above(pos, neg)
-    pos_sums = running_sums(pos)
+    pos_sums = np.empty(pos.size + 1)
+    running_sums(pos, pos_sums)
     costs = costs_of_relevant(pos, neg)
     for a in range(max(0, k - neg.size), min(k, pos.size) + 1):
         b = max(a, 1)
@@ -154,7 +167,7 @@ def weigh(kinds, in_first, n_pos, unit, weights):
 def violate_vote(distances, kinds, classes, n_classes, k, scale, weights):
     """Weights of one query's items, nearest first, and its loss, both times ``scale``.
 
-    classes: of each item; other arguments as in `violations.violate`.
+    distances: squared and ascending, up to a constant; kinds: what each item is; classes: of each.
     """
     n_pos = np.sum(kinds == RELEVANT)
     n_neg = np.sum(kinds == IRRELEVANT)
@@ -176,7 +189,11 @@ def violate_vote(distances, kinds, classes, n_classes, k, scale, weights):
 
 @kernel
 def violate_votes(queries, order, distances, judged, classes, k, scales, weights):
-    """As `violations.violate_all`, for the error of majority votes; classes: of each item."""
+    """Weights of all items for a block of queries; items without a judgment are irrelevant.
+
+    order, distances: (n_block, n_items), items from the nearest, and their squared distances;
+    classes: of each item; weights: (n_block, n_items), by item. Returns the sum of the losses.
+    """
     n_items = order.shape[1]
     n_classes = classes.max() + 1
     kind_of = np.full(n_items, IRRELEVANT, dtype=np.int8)

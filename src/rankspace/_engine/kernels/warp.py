@@ -36,7 +36,7 @@ class Negatives(NamedTuple):
     indptr: np.ndarray
     items: np.ndarray  # ascending in a row
     counts: np.ndarray  # irrelevant items of each query
-    own_items: np.ndarray  # a query's own item where the table includes it, or -1
+    query_items: np.ndarray  # a query's own item where the table includes it, or -1
     excluded: bool  # whether the rows list what is not irrelevant instead
     max_draws: np.ndarray  # for a triplet of each query
 
@@ -96,7 +96,7 @@ def draw_negative(u, q, negatives):
     count = negatives.counts[q]
     k = min(np.int64(u * count), count - 1)
     item = nth_negative(k, q, negatives)
-    if 0 <= negatives.own_items[q] <= item:
+    if 0 <= negatives.query_items[q] <= item:
         return nth_negative(k + 1, q, negatives)
     return item
 
@@ -210,7 +210,7 @@ def list_violators(q, products, squares, limit, negatives, out):
     for i in range(squares.size if negatives.excluded else last - first):
         item = i if negatives.excluded else items[first + i]
         near = products[item] + squares[item] < limit
-        if not near or item == negatives.own_items[q]:
+        if not near or item == negatives.query_items[q]:
             continue
         if negatives.excluded:
             while at < last and items[at] < item:

@@ -35,12 +35,11 @@ def violate_all_additive(
     measure: AdditiveMeasure,
     queries: np.ndarray,
     order: np.ndarray,
-    distances: np.ndarray,
+    rows: np.ndarray,
     judged: Any,
     scales: np.ndarray,
-    weights: np.ndarray,
 ) -> float:
-    """`violate_all` for a measure that is given as a function."""
+    """Weights of all items in place of ``rows``, their distances; ``order`` is from the nearest."""
     from ...._engine.kernels.violations import (
         IRRELEVANT,
         mark_judged,
@@ -53,8 +52,9 @@ def violate_all_additive(
         mark_judged(query, judged, kind_of)
         row = np.empty(order.shape[1])
         kinds = kind_of[order[b]]
-        total += _violate(measure, distances[b], kinds, scales[query], row)
-        weights[b, order[b]] = row
+        distances = rows[b, order[b]]
+        total += _violate(measure, distances, kinds, scales[query], row)
+        rows[b, order[b]] = row
         unmark_judged(query, judged, kind_of)
     return total
 
@@ -68,7 +68,7 @@ def violate_lists_additive(
     scales: np.ndarray,
     weights: np.ndarray,
 ) -> float:
-    """`violate_lists` for a measure that is given as a function."""
+    """Weights of the judged items of a block of queries, each list nearest first."""
     total = 0.0
     for b, query in enumerate(queries):
         row = slice(indptr[b], indptr[b + 1])
@@ -84,8 +84,14 @@ def _violate(
     scale: float,
     weights: np.ndarray,
 ) -> float:
-    from ...._engine.kernels.violations import IRRELEVANT, RELEVANT, violate_additive
+    from ...._engine.kernels.violations import (
+        IRRELEVANT,
+        RELEVANT,
+        new_memory,
+        violate_additive,
+    )
 
     n_pos, n_neg = ((kinds == kind).sum() for kind in (RELEVANT, IRRELEVANT))
     rewards = reward_table(measure, int(n_pos), int(n_neg))
-    return float(violate_additive(distances, kinds, rewards, scale, weights))
+    memory = new_memory(kinds.size)
+    return float(violate_additive(distances, kinds, rewards, scale, memory, weights))

@@ -110,14 +110,14 @@ class RankingLoss(Step):
         self._gram = WeightedGram(self.X)
 
     def _oracle(self, measure: str) -> Any:
-        from ...._engine.kernels.measures import code_of
         from ...._engine.kernels.violations import Oracle
 
         spec, cut = parse_measure(measure)
         n_judged = self.relevance.n_relevant + self.relevance.n_irrelevant
         longest = int(n_judged[self.queries].max())
         discounts = discounts_of(spec.kernel, longest + 1)
-        return Oracle(code_of(spec.kernel), cut, discounts)
+        self.kernel = spec.kernel
+        return Oracle(cut, discounts)
 
     def __getstate__(self) -> dict[str, Any]:
         # A separate step: each worker of a cluster gets only the rows that it needs.
@@ -205,32 +205,26 @@ class RankingLoss(Step):
             relevance.unjudged == "irrelevant",
             relevance.min_relevant_grade,
         )
-        distances = self._distances(queries, state)
-        order = np.argsort(distances, axis=1)
-        in_order = np.take_along_axis(distances, order, axis=1)
-        weights = distances  # reuse the memory: new pages cost as much as a product
-        loss = self._violate(block, order, in_order, judged, state.scales, weights)
-        return self._sums(block, weights, loss)
+        # Distances become weights in place: new pages cost as much as a product.
+        rows = np.ascontiguousarray(self._distances(queries, state))
+        loss = self._violate(block, rows, judged, state.scales)
+        return self._sums(block, rows, loss)
 
     def _violate(
-        self,
-        block: np.ndarray,
-        order: np.ndarray,
-        distances: np.ndarray,
-        judged: Any,
-        scales: np.ndarray,
-        weights: np.ndarray,
+        self, block: np.ndarray, rows: np.ndarray, judged: Any, scales: np.ndarray
     ) -> float:
-        """Write the weights of the most violated rankings, and return the sum of their losses."""
-        from ...._engine.kernels.violations import violate_all
+        """Weights of the most violated rankings in place of distances; the sum of the losses."""
+        from ...._engine.kernels.sorting import sort_rows
+        from ...._engine.kernels.violations import VIOLATIONS, new_memory
 
+        keys, mask = sort_rows(rows)
         if self.additive is not None:
             return violate_all_additive(
-                self.additive, block, order, distances, judged, scales, weights
+                self.additive, block, keys & mask, rows, judged, scales
             )
-        return violate_all(
-            block, order, distances, judged, self.oracle, scales, weights
-        )
+        memory = new_memory(len(self.X))
+        find = VIOLATIONS[self.kernel].of_all_items
+        return float(find(block, keys, mask, rows, judged, self.oracle, scales, memory))
 
     def _distances(self, queries: np.ndarray, state: Round) -> np.ndarray:
         """Squared distances of each query from all items, up to a constant of the query."""
@@ -252,7 +246,7 @@ class RankingLoss(Step):
     def _judged_items(
         self, block: np.ndarray, queries: np.ndarray, state: Round
     ) -> Sums:
-        from ...._engine.kernels.violations import violate_lists
+        from ...._engine.kernels.violations import VIOLATIONS, new_memory
 
         assert self._lists is not None
         lists = self._lists[block]
@@ -269,8 +263,10 @@ class RankingLoss(Step):
                 self.additive, block, ends, ordered, kinds, state.scales, weights
             )
         else:
-            loss = violate_lists(
-                block, ends, ordered, kinds, self.oracle, state.scales, weights
+            memory = new_memory(int(np.diff(ends).max()))
+            find = VIOLATIONS[self.kernel].of_lists
+            loss = find(
+                block, ends, ordered, kinds, self.oracle, state.scales, memory, weights
             )
         content = (weights, lists.indices[order], lists.indptr)
         shape = (block.size, len(self.X))

@@ -48,19 +48,18 @@ class VoteLoss(RankingLoss):
         super().__init__(points, relevance, f"knn@{self.k}", queries, max_memory)
 
     def _violate(
-        self,
-        block: np.ndarray,
-        order: np.ndarray,
-        distances: np.ndarray,
-        judged: Any,
-        scales: np.ndarray,
-        weights: np.ndarray,
+        self, block: np.ndarray, rows: np.ndarray, judged: Any, scales: np.ndarray
     ) -> float:
+        from ...._engine.kernels.sorting import sort_rows
         from ...._engine.kernels.votes import violate_votes
 
-        return violate_votes(
-            block, order, distances, judged, self.classes, self.k, scales, weights
+        keys, mask = sort_rows(rows)
+        order = keys & mask
+        distances = np.take_along_axis(rows, order, axis=1)
+        loss = violate_votes(
+            block, order, distances, judged, self.classes, self.k, scales, rows
         )
+        return float(loss)
 
 
 def item_classes(relevance: Relevance) -> np.ndarray:

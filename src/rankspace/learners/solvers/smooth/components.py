@@ -158,23 +158,27 @@ def _relevant_scatter(
 
 def multi_start(
     starts: Mapping[str, np.ndarray],
-    run: Callable[[np.ndarray, int], Minimum],
+    run: Callable[..., Minimum],
     max_iter: int,
+    first_tol: float,
 ) -> tuple[str, Minimum]:
     """Multi-start: a tenth of the steps from every start, all steps from the best of them.
 
-    Returns the name of the best start too.
+    ``run(start, max_iter)`` minimises; the first steps stop at ``first_tol``. Returns the name of
+    the best start too.
     """
     if len(starts) == 1:
         (name,) = starts
         return name, run(starts[name], max_iter)
     n_first = -(-max_iter // 10)
-    minima = {name: run(start, n_first) for name, start in starts.items()}
+    minima = {
+        name: run(start, n_first, tol=first_tol) for name, start in starts.items()
+    }
     best = min(minima, key=lambda name: minima[name].loss)
     first = minima[best]
-    if first.converged or n_first == max_iter:
+    if first.n_steps >= max_iter:
         return best, first
-    rest = run(first.parameters, max_iter - n_first)
+    rest = run(first.parameters, max_iter - first.n_steps)
     losses = first.losses + rest.losses
     n_steps = first.n_steps + rest.n_steps
     return best, rest._replace(losses=losses, n_steps=n_steps)

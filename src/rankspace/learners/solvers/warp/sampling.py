@@ -137,10 +137,10 @@ def negative_table(relevance: Relevance, max_draws: np.ndarray) -> Negatives:
     if excluded and (indptr.size - 1) * relevance.n_items <= MAX_LISTED:
         indptr, items = _complement(indptr, items, relevance.n_items)
         excluded = False
-    own_items = np.where(includes_own, relevance.query_items, -1)
+    query_items = np.where(includes_own, relevance.query_items, -1)
     counts = relevance.n_irrelevant
     return Negatives(
-        relevance.rows, indptr, items, counts, own_items, excluded, max_draws
+        relevance.rows, indptr, items, counts, query_items, excluded, max_draws
     )
 
 
