@@ -177,7 +177,7 @@ def test_a_foreign_safetensors_file_is_rejected(tmp_path):
         ({"rankspace_format": "x"}, "has no format version"),
         (
             {"kind": "quantum"},
-            "of kind linear, bilinear, asymmetric, local: got 'quantum'",
+            "of kind linear, bilinear, asymmetric, kernel, local: got 'quantum'",
         ),
         ({"kind": "bilinear"}, "lacks the array 'item_map'"),
         ({"parameters": "{"}, "does not hold a valid metric"),
