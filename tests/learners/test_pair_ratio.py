@@ -255,13 +255,14 @@ def test_a_start_gets_the_best_of_a_few_lengths(rng):
 def test_multi_start_continues_from_the_best_start():
     calls = []
 
-    def run(start, max_iter):
-        calls.append((float(start[0]), max_iter))
+    def run(start, max_iter, tol=None):
+        calls.append((float(start[0]), max_iter, tol))
         return Minimum(start + 10, -float(start[0]), [0.0] * max_iter, False, max_iter)
 
-    name, found = multi_start({"a": np.array([1.0]), "b": np.array([2.0])}, run, 50)
+    starts = {"a": np.array([1.0]), "b": np.array([2.0])}
+    name, found = multi_start(starts, run, 50, first_tol=0.1)
     assert name == "b"
-    assert calls == [(1.0, 5), (2.0, 5), (12.0, 45)]
+    assert calls == [(1.0, 5, 0.1), (2.0, 5, 0.1), (12.0, 45, None)]
     assert len(found.losses) == found.n_steps == 50
 
 

@@ -22,7 +22,7 @@ def add_datasets(verbs: Any) -> None:
     parser.add_argument(
         "--download",
         metavar="NAME",
-        help="download the missing files of a data set into that folder (needs the extra 'data')",
+        help="download what is missing of a data set (needs the extra 'data')",
     )
 
 

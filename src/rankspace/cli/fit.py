@@ -145,6 +145,6 @@ def _methods() -> dict[str, type]:
 
 def _plain_parameters(estimator: Any) -> dict[str, Any]:
     """The parameters that JSON can hold."""
-    plain = bool | int | float | str | list[Any] | tuple[Any, ...] | None
+    plain = (bool, int, float, str, list, tuple, type(None))
     parameters = estimator.get_params()
     return {name: v for name, v in parameters.items() if isinstance(v, plain)}

@@ -219,9 +219,8 @@ class _Job:
         return digest.hexdigest()[:12]
 
     def _encode(self, model: Any, texts: Sequence[str]) -> np.ndarray:
-        encode = model.encode_document
-        if self.side == "queries":
-            encode = model.encode_query
+        is_query = self.side == "queries"
+        encode = model.encode_query if is_query else model.encode_document
         options = {"batch_size": self.batch_size, "show_progress_bar": False}
         rows = np.asarray(encode(list(texts), convert_to_numpy=True, **options))
         if rows.ndim != 2 or len(rows) != len(texts):
