@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 from _table import publish
+from joblib import Parallel, delayed
 
 from rankspace import Index, LinearMetric, Relevance, evaluate, tune
 from rankspace.datasets import open_dataset
@@ -119,19 +120,24 @@ def cranfield(seed: int) -> tuple[np.ndarray, np.ndarray, Relevance]:
 
 def permuted_row(name: str, n_sets: int) -> list[Any]:
     """How many sets of permuted judgments are shipped."""
-    make = {"synthetic": synthetic, "Cranfield": cranfield}[name]
-    n_shipped = 0
-    start = time.perf_counter()
-    for seed in range(n_sets):
-        X, Q, relevance = make(seed)
-        order = np.random.default_rng(seed).permutation(relevance.n_queries)
-        permuted = relevance.take_queries(order)
-        tuned = tune(X, permuted, queries=Q, similarity="cosine", random_state=seed)
-        n_shipped += tuned.improved
-        print(name, seed, tuned.decision, flush=True)
-    seconds = (time.perf_counter() - start) / n_sets
+    jobs = (delayed(permuted_set)(name, seed) for seed in range(n_sets))
+    runs = Parallel(n_jobs=-1)(jobs)
+    n_shipped = sum(improved for improved, _ in runs)
+    seconds = float(np.mean([seconds for _, seconds in runs]))
     label = f"permuted, {name}"
     return [label, f"shipped {n_shipped} of {n_sets}", "", "", "", "", seconds, ""]
+
+
+def permuted_set(name: str, seed: int) -> tuple[bool, float]:
+    """Whether one set of permuted judgments is shipped, and after how many seconds."""
+    X, Q, relevance = {"synthetic": synthetic, "Cranfield": cranfield}[name](seed)
+    order = np.random.default_rng(seed).permutation(relevance.n_queries)
+    permuted = relevance.take_queries(order)
+    start = time.perf_counter()
+    tuned = tune(X, permuted, queries=Q, similarity="cosine", random_state=seed)
+    seconds = time.perf_counter() - start
+    print(name, seed, tuned.decision, flush=True)
+    return tuned.improved, seconds
 
 
 def main() -> None:
