@@ -22,6 +22,7 @@ PACKAGES = (
     "ir-measures",
     "lightgbm",
     "onnxruntime",
+    "torch",
     "xgboost",
     "metric-learn",
 )
