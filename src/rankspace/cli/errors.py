@@ -39,8 +39,8 @@ def run_verb(name: str, work: Callable[[], str], options: Any = None) -> int:
     Returns
     -------
     int
-        0, 1 if ``compare --fail-if-worse`` fails, 2 for bad input, 70 for a defect of rankspace,
-        130 after Ctrl-C.
+        0, 1 if ``compare --fail-if-worse`` or ``check`` fails, 2 for bad input, 70 for a defect of
+        rankspace, 130 after Ctrl-C.
 
     Examples
     --------

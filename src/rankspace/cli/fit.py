@@ -87,6 +87,7 @@ def fit(options: argparse.Namespace) -> str:
     seconds = time.perf_counter() - start
     notes = split_notes(options, dataset) + notes
     estimator.metric_.card = fitted_card(estimator, dataset, options)
+    _keep_query_sample(estimator.metric_, dataset)
     estimator.metric_.save(options.output)
     n_items, n_features = dataset.X.shape
     if options.json:
@@ -105,6 +106,19 @@ def fit(options: argparse.Namespace) -> str:
         f"{estimator.metric_!r} to {options.output}"
     )
     return "\n".join([sentence, *(f"note: {note}" for note in notes)])
+
+
+def _keep_query_sample(metric: Any, dataset: Any) -> None:
+    """Let a metric keep a sample of the queries; candidates have no queries with vectors."""
+    from .._engine.projections import MAX_SAMPLE, evenly_spaced
+
+    if dataset.queries is not None:
+        metric.keep_query_sample(dataset.queries)
+    elif not dataset.relevance.has_candidate_lists:
+        items = dataset.relevance.query_items
+        metric.keep_query_sample(
+            dataset.X[items[evenly_spaced(len(items), MAX_SAMPLE)]]
+        )
 
 
 def _estimator(options: argparse.Namespace) -> Any:

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from .. import __version__
 from .._engine.credentials import hide_credentials
+from .check import add_check
 from .compare import add_compare
 from .completion import SHELLS, completion
 from .datasets import add_datasets
@@ -108,6 +109,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_demo(verbs)
     add_evaluate(verbs)
     add_compare(verbs)
+    add_check(verbs)
     add_report(verbs)
     add_rank(verbs)
     add_embed(verbs)

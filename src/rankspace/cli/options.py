@@ -18,7 +18,17 @@ from .._engine.vectors import is_vector_file
 # Options that name what a verb reads.
 INPUTS = (
     *("data", "corpus", "vectors", "queries", "embeddings", "labels", "qrels", "ids"),
-    *("query_ids", "metric", "run", "before", "after", "judgments", "model", "signals"),
+    *(
+        "items",
+        "query_ids",
+        "metric",
+        "run",
+        "before",
+        "after",
+        "judgments",
+        "model",
+        "signals",
+    ),
 )
 # What can be written to standard output, by --output -.
 STANDARD_OUTPUT = "/dev/stdout"

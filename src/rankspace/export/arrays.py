@@ -319,6 +319,7 @@ def _query_metric(
         parameters=parameters,
     )
     exported.card = metric.card
+    exported.query_sample = metric.query_sample
     return exported
 
 

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from .._engine.files import PathLike, foreign_bytes, replacing
+from .._engine.projections import MAX_SAMPLE, N_PROJECTIONS, evenly_spaced, project
+from .._engine.vectors import as_rows
 from .card import card_text, checked_card_text
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ FORMAT = "a metric file of rankspace"
 # A safetensors file starts with the length of its header, which ends at a multiple of 8 bytes.
 LENGTH_BYTES = 8
 ALIGNMENT = 8
+SAMPLE = "query_sample"  # the array of a file that a metric may do without
 _KINDS: dict[str, type[StoredMetric]] = {}
 
 
@@ -31,6 +34,7 @@ class StoredMetric(ABC):
     kind: ClassVar[str]  # the name of the class in the header of a file
     arrays: ClassVar[tuple[str, ...]]  # the attributes that a file stores
     parameters: dict[str, Any]
+    query_sample: np.ndarray | None = None
     _card = "{}"
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -49,6 +53,22 @@ class StoredMetric(ABC):
     @card.setter
     def card(self, card: Mapping[str, Any]) -> None:
         self._card = card_text(card)
+
+    def keep_query_sample(self, Q: Any) -> None:
+        """Keep random projections of the queries it was learned from, for `check_drift`.
+
+        They are of 500 queries at most, evenly spaced, and are saved with the metric (64 kB) as
+        ``query_sample``, an array of shape (n, 32). `tune` and the command ``fit`` do this.
+
+        Parameters
+        ----------
+        Q : path or array-like of shape (n_queries, n_query_features)
+            The queries.
+        """
+        Q = as_rows(Q, "Q")
+        rows = Q[evenly_spaced(Q.shape[0], MAX_SAMPLE)]
+        unit = getattr(self, "similarity", None) == "cosine"
+        self.query_sample = read_only_array(project(rows, "Q", unit=unit), SAMPLE, 2)
 
     @abstractmethod
     def distances(self, Q: Any, X: Any) -> np.ndarray:
@@ -100,9 +120,10 @@ class StoredMetric(ABC):
         """
         from safetensors.numpy import save
 
-        content = save(
-            {name: getattr(self, name) for name in self.arrays}, self._header()
-        )
+        arrays = {name: getattr(self, name) for name in self.arrays}
+        if self.query_sample is not None:
+            arrays[SAMPLE] = self.query_sample
+        content = save(arrays, self._header())
         header, start = split_header(content)
         text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
         text += b" " * (-len(text) % ALIGNMENT)
@@ -208,12 +229,26 @@ def load_metric(path: PathLike) -> StoredMetric:
         )
     with foreign_bytes(path, FORMAT), safe_open(path, framework="numpy") as stored:
         arrays = {name: stored.get_tensor(name) for name in kind.arrays}
+        sample = stored.get_tensor(SAMPLE) if SAMPLE in names else None
     try:
         metric = kind._restore(arrays, _parameters(header), header)
+        metric.query_sample = _checked_sample(sample)
         metric._card = checked_card_text(header.get("card", "{}"))
     except ValueError as error:
         raise ValueError(f"{path} does not hold a valid metric: {error}") from error
     return metric
+
+
+def _checked_sample(sample: np.ndarray | None) -> np.ndarray | None:
+    """The projections of queries in a file, if it has any."""
+    if sample is None:
+        return None
+    checked = read_only_array(sample, SAMPLE, 2)
+    if not len(checked) or checked.shape[1] != N_PROJECTIONS:
+        raise ValueError(
+            f"{SAMPLE} must have rows of {N_PROJECTIONS} numbers: got shape {checked.shape}."
+        )
+    return checked
 
 
 def _parameters(header: Mapping[str, str]) -> dict[str, Any]:

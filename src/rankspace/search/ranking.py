@@ -32,6 +32,7 @@ from .fusion import (
     normalisations,
     reciprocal_ranks,
 )
+from .interleaving import Interleaving, team_draft
 
 SHOWN = 5  # queries, and items of each, that a notebook shows
 
@@ -319,6 +320,53 @@ class Ranking:
             distances=distances,
             similarity=None,
         )
+
+    def interleave(
+        self, other: Ranking, seed: int, *, k: int | None = None
+    ) -> Interleaving:
+        """Interleave with another ranking by team draft, to learn from clicks which is better.
+
+        In turns, each ranking adds its best item that is not in the list yet; a coin decides who
+        begins each round. So both have the same chance of every position, and the ranking whose
+        items get more clicks is preferred. Show each list once: take a new seed for each search.
+
+        Parameters
+        ----------
+        other : Ranking
+            A ranking of the same queries. With ids, queries and items are matched by these.
+        seed : int
+            Seed of the coins. The same seed gives the same lists.
+        k : int, optional
+            Length of the lists; by default, and at most, that of the shorter list of a query.
+
+        Returns
+        -------
+        Interleaving
+            With ``ranking`` to show, and ``wins`` to credit clicks.
+
+        Examples
+        --------
+        >>> from rankspace import Ranking
+        >>> first = Ranking.from_distances([[0.1, 0.2, 0.3]])
+        >>> other = Ranking.from_distances([[0.3, 0.2, 0.1]])
+        >>> first.interleave(other, seed=1).ranking.items
+        array([0, 2, 1])
+        """
+        if k is not None:
+            check_count(k, "k")
+        a, b = _on_common_ids({"self": self, "other": other})
+        rng = np.random.default_rng(seed)
+        lists, teams = [], []
+        for (first, _), (second, _) in zip(a, b, strict=True):
+            length = min(first.size, second.size, k or first.size)
+            coins = rng.integers(2, size=length // 2 + 1).tolist()
+            shown, team = team_draft(first.tolist(), second.tolist(), length, coins)
+            lists.append((np.array(shown, dtype=np.int64), np.arange(float(length))))
+            teams += team
+        merged = Ranking.from_pairs(
+            lists, a.n_items, query_ids=a.query_ids, item_ids=a.item_ids
+        )
+        return Interleaving(merged, np.array(teams, dtype=np.int64))
 
     @property
     def n_queries(self) -> int:

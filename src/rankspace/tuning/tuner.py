@@ -269,6 +269,8 @@ def tune(
         widths = dict(zip(fields.names, fields.widths, strict=True))
         metric.parameters["fields"] = widths
     metric.card = {"method": method, **_card(report, task)}
+    learned = task if refit_on_dev else trials.training
+    metric.keep_query_sample(learned.take(learned.sample).points)
     return Tuned(metric, report)
 
 
