@@ -2,11 +2,11 @@
 
 "Fair coins" are wins of a share of one half, looked at after every impression. The other rows
 interleave rankings of the training queries of SciFact by team draft, every search with coins of its
-own, and look after every impression: unchanged vectors against vectors with noise (which are worse).
-The user looks at rank r with probability 1/r. "Clicks anywhere" does not depend on the document, so
+own, and look after every impression: unchanged vectors against vectors with noise, which are worse.
+The user looks at rank r with probability 1/r. "Clicks anywhere" do not depend on the document, so
 that nobody is preferred; "clicks on what is relevant" are 0.6 of the looks at a relevant document
-and 0.05 of those at another. 5 % of errors are promised, at all looks together. "Decided wrongly" is
-in favour of the worse ranking, or of any of two equal ones. "A test at each look" is the usual
+and 0.05 of those at another. 5 % of errors are promised, at all looks together. "Decided wrongly"
+is in favour of the worse ranking, or of any of two equal ones. "A test at each look" is the usual
 binomial test at the level of 5 %, looked at as often.
 """
 

@@ -59,9 +59,7 @@ class Preference(NamedTuple):
         ).replace("%", " %")
 
 
-def check_preference(
-    n_wins: int, n_losses: int, *, level: float = 0.05
-) -> Preference:
+def check_preference(n_wins: int, n_losses: int, *, level: float = 0.05) -> Preference:
     """Test by the wins of an interleaving which ranking is preferred, looking at any time.
 
     The test is a mixture martingale: however often it is looked at, and whenever the experiment

@@ -2,12 +2,14 @@
 
 from .bm25 import rank_bm25
 from .index import Index
+from .interleaving import Interleaving
 from .memory import rank_memory
 from .quantised import QuantisedMetric
 from .ranking import Ranking
 
 __all__ = [
     "Index",
+    "Interleaving",
     "QuantisedMetric",
     "Ranking",
     "rank_bm25",
