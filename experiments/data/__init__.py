@@ -12,6 +12,7 @@ from .collections import (
     fetch_clinc,
     fetch_crowdflower,
     fetch_stackfaq,
+    open_second_vectors,
 )
 from .images import fetch_binary_alphadigits, fetch_imagenet_frml, fetch_umist
 from .lists import fetch_lightgbm_example, fetch_mslr_sample
@@ -38,6 +39,7 @@ __all__ = [
     "make_gaussian_mixture",
     "make_mlr_toy",
     "open_dataset",
+    "open_second_vectors",
 ]
 
 FETCHERS = {

@@ -4,13 +4,14 @@ dense grades, and classes that can be held out."""
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
 from rankspace._engine.files import read_lines
-from rankspace.datasets import Dataset, read_beir
+from rankspace.datasets import Dataset, read_beir, read_corpus
 from rankspace.datasets._dataset import labelled
 from rankspace.datasets._folder import check_equal, locate
 
@@ -26,6 +27,10 @@ FOLDERS = {
     "crowdflower": "ir-crowdflower",
     "checkthat": "ir-checkthat20",
     "stackfaq": "ir-stackfaq",
+    "cranfield": "ir-cran",
+    "scifact": "ir-scifact",
+    "nfcorpus": "ir-nfcorpus",
+    "npl": "ir-npl",
 }
 CLINC_SIZES = {"train": 15000, "val": 3000, "test": 4500}
 
@@ -74,7 +79,7 @@ def fetch_stackfaq(document: Literal["both", "answer"] = "both") -> Dataset:
     Parameters
     ----------
     document : {"both", "answer"}, default="both"
-        Whether a document is question and answer, or the answer alone.
+        Whether a document, its vector and its text, is question and answer, or the answer alone.
 
     Returns
     -------
@@ -82,7 +87,13 @@ def fetch_stackfaq(document: Literal["both", "answer"] = "both") -> Dataset:
         With the splits "train" and "test" of queries. A quarter of the threads is in the test
         part only.
     """
-    return _fetch("stackfaq", "minilm" if document == "both" else "answers")
+    if document == "both":
+        return _fetch("stackfaq", "minilm")
+    dataset = _fetch("stackfaq", "answers")
+    _, records = read_corpus(
+        locate("stackfaq", ["ir-stackfaq/corpus.jsonl.gz"])[0].parent
+    )
+    return replace(dataset, texts=[str(record["text"]) for record in records])
 
 
 def fetch_clinc() -> Dataset:
@@ -109,9 +120,43 @@ def fetch_clinc() -> Dataset:
     return labelled("clinc", X, labels, splits=splits)
 
 
-def _fetch(name: str, vectors: str) -> Dataset:
+def open_second_vectors(name: str, vectors: str) -> tuple[np.ndarray, np.ndarray]:
+    """Vectors of a second kind, of documents and of all judged queries, in their order.
+
+    Read from the folder ``other`` of the collection. WordLlama vectors that are missing are written
+    by ``python -m experiments.data.wordllama``. A text without a known word has a row of NaN.
+
+    Parameters
+    ----------
+    name : {"cranfield", "scifact", "nfcorpus", "npl", "crowdflower", "checkthat", "stackfaq"}
+        The collection.
+    vectors : str
+        The kind, as it is named in the files.
+
+    Returns
+    -------
+    X, queries : ndarray
+    """
+    pair = _pair(vectors)
+    folder = locate(name, [f"{FOLDERS[name]}/{file}" for file in pair])[0].parent.parent
+    # Which queries are judged, and in which order.
+    relevance = read_beir(folder, embeddings=False, name=name).relevance
+    assert relevance is not None
+    assert relevance.query_ids is not None
+    records = (json.loads(line) for _, line in read_lines(folder / "queries.jsonl.gz"))
+    rows = {str(record["_id"]): row for row, record in enumerate(records)}
+    X, queries = (np.load(folder / file).astype(np.float32) for file in pair)
+    return X, queries[[rows[str(query)] for query in relevance.query_ids]]
+
+
+def _pair(vectors: str) -> tuple[str, str]:
+    """Names of the files with vectors of documents and of queries."""
     where = "" if vectors == "minilm" else "other/"
-    pair = (f"{where}corpus_{vectors}_f16.npy", f"{where}queries_{vectors}_f16.npy")
+    return f"{where}corpus_{vectors}_f16.npy", f"{where}queries_{vectors}_f16.npy"
+
+
+def _fetch(name: str, vectors: str) -> Dataset:
+    pair = _pair(vectors)
     files = ["corpus.jsonl.gz", "queries.jsonl.gz", "qrels/train.tsv", "qrels/test.tsv"]
     paths = [f"{FOLDERS[name]}/{file}" for file in (*files, *pair)]
     folder: Path = locate(name, paths)[0].parent

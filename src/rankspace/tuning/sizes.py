@@ -196,11 +196,11 @@ def _differences(evidence: Evidence, number: int) -> dict[str, ClusteredMean]:
     return found
 
 
-def lower_limit(estimate: ClusteredMean) -> float:
-    """The lower limit of a one-sided 95 % interval."""
+def lower_limit(estimate: ClusteredMean, level: float = LEVEL) -> float:
+    """The lower limit of a one-sided interval, of 95 % by default."""
     from scipy.stats import t
 
-    quantile = float(t.ppf(1 - LEVEL, estimate.n_clusters - 1))
+    quantile = float(t.ppf(1 - level, estimate.n_clusters - 1))
     return estimate.mean - quantile * estimate.standard_error
 
 
