@@ -41,7 +41,9 @@ def memory_values(
     owners = np.repeat(np.arange(judged.n_queries), np.diff(candidates.indptr))
     unit = 1.0
     if similarity != "cosine":
-        unit = _mean_length(split.points) * _mean_length(split.X)
+        # Of a live index only a sample is at hand.
+        corpus = getattr(split.X, "sample", split.X)
+        unit = _mean_length(split.points) * _mean_length(corpus)
     added = unit * np.ravel(excess[owners, candidates.items])
     keys = candidates.distances.astype(float)
     if similarity == "euclidean":

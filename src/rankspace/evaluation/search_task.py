@@ -51,7 +51,7 @@ class SearchTask:
     similarity: str
     measure: str
     depth: int = TOP
-    _indexes: dict[str, Index] = field(default_factory=dict)
+    _indexes: dict[str, Any] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_indexes": {}}
@@ -82,7 +82,8 @@ class SearchTask:
         if self.similarity not in self._indexes:
             index = Index(self.X, similarity=self.similarity)
             self._indexes[self.similarity] = index
-        return self._indexes[self.similarity]
+        found: Index = self._indexes[self.similarity]  # or a search of a live index
+        return found
 
     def take(self, queries: np.ndarray) -> SearchTask:
         """The task with some queries, over the same items."""
@@ -134,7 +135,7 @@ def check_task(
         queries = as_vectors(queries, "queries")
     separate = queries is not None
     relevance = as_relevance(relevance, len(X), separate, item_ids, query_ids)
-    _check_relevance(relevance, X, queries)
+    check_judged_vectors(relevance, X, queries)
     names = measure_names(measure)
     if len(names) != 1:
         raise ValueError(f"measure must be one measure: got {measure!r}.")
@@ -142,13 +143,14 @@ def check_task(
     used = _check_similarity(similarity, X, queries)
     task = SearchTask(X, relevance, queries, used, names[0])
     task = task.take(np.flatnonzero(is_judged))
-    _check_enough(task)
+    check_enough(task)
     if similarity is None:
         _warn_of_lengths(task)
     return task, is_judged
 
 
-def _check_relevance(relevance: Relevance, X: Any, queries: Any) -> None:
+def check_judged_vectors(relevance: Relevance, X: Any, queries: Any) -> None:
+    """Raise unless the judgments are of these vectors, and all queries count alike."""
     if relevance.has_candidate_lists:
         raise ValueError(
             "queries must have vectors: candidate lists (from_groups) have none. Use LGMML."
@@ -178,7 +180,8 @@ def _check_similarity(similarity: str | None, X: Any, queries: Any) -> str:
     return similarity
 
 
-def _check_enough(task: SearchTask) -> None:
+def check_enough(task: SearchTask) -> None:
+    """Raise if there are too few queries to show anything."""
     if task.n_queries < FEWEST_QUERIES:
         raise ValueError(
             f"it takes at least {FEWEST_QUERIES} queries with a relevant and an irrelevant item: "

@@ -5,6 +5,7 @@ from .bulk import to_bulk
 from .duckdb import to_duckdb
 from .faiss import read_faiss, to_faiss
 from .lancedb import to_lancedb
+from .live import LiveFaiss, LivePgvector, LiveQdrant, LiveRun
 from .onnx import to_onnx
 from .pgvector import to_pgvector, to_sql
 from .qdrant import to_qdrant
@@ -14,6 +15,10 @@ from .sqlite_vec import to_sqlite_vec
 from .usearch import read_usearch, to_usearch
 
 __all__ = [
+    "LiveFaiss",
+    "LivePgvector",
+    "LiveQdrant",
+    "LiveRun",
     "QuerySide",
     "Sidecar",
     "read_faiss",

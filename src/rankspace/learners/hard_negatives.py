@@ -27,6 +27,14 @@ def default_n_negatives(n_queries: int) -> int:
     return min(MAX_NEGATIVES, max(MIN_NEGATIVES, n_negatives))
 
 
+def mining_depth(n_negatives: int, n_queries: int) -> int:
+    """How long the lists are that hard negatives are found in.
+
+    Lists of queries overlap, so this is more than the share of each.
+    """
+    return 10 + 4 * n_negatives // n_queries
+
+
 def with_hard_negatives(
     X: Any,
     relevance: Relevance,
@@ -58,9 +66,11 @@ def mine_hard_negatives(
     index: Index, queries: Any, judged: np.ndarray, n_negatives: int
 ) -> np.ndarray:
     """Hard negatives: the nearest unjudged items, one rank of all queries after the other."""
-    # Lists of queries overlap, so go deeper than the share of each.
-    depth = min(len(index), 10 + 4 * n_negatives // len(queries))
-    by_rank = index.rank(queries, depth).items.reshape(-1, depth).T.ravel()
+    depth = min(len(index), mining_depth(n_negatives, len(queries)))
+    ranking = index.rank(queries, depth)
+    owners = np.repeat(np.arange(len(queries)), np.diff(ranking.indptr))
+    ranks = np.arange(owners.size) - ranking.indptr[owners]
+    by_rank = ranking.items[np.lexsort((owners, ranks))]
     negatives = by_rank[~np.isin(by_rank, judged)]
     first = np.sort(np.unique(negatives, return_index=True)[1])
     return negatives[first[:n_negatives]]

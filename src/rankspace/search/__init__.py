@@ -3,6 +3,7 @@
 from .bm25 import rank_bm25
 from .index import Index
 from .interleaving import Interleaving
+from .live import LiveIndex
 from .memory import rank_memory
 from .quantised import QuantisedMetric
 from .ranking import Ranking
@@ -10,6 +11,7 @@ from .ranking import Ranking
 __all__ = [
     "Index",
     "Interleaving",
+    "LiveIndex",
     "QuantisedMetric",
     "Ranking",
     "rank_bm25",

@@ -23,12 +23,21 @@ from ..evaluation.search_task import SearchTask, check_dev, check_task
 from ..learners.families import families
 from ..metrics.card import data_facts
 from ..metrics.embedding import EmbeddingMetric, unchanged_metric
+from ..search.live import LiveIndex
 from .fields import (
     check_field_options,
     field_families,
     field_rows,
     joined_fields,
     with_fields,
+)
+from .live import (
+    METHODS,
+    check_live_options,
+    live_search,
+    live_task,
+    read_vectors,
+    with_names,
 )
 from .report import TuneReport, as_agreement
 from .selection import TARGETS
@@ -140,11 +149,13 @@ def tune(
 
     Parameters
     ----------
-    X : array-like of shape (n_items, n_features), or mapping of str to array-like
-        Vectors of the corpus; several of each document by field, see `Fields`.
+    X : array-like of shape (n_items, n_features), mapping of str to array-like, or LiveIndex
+        Vectors of the corpus; several of each document by field, see `Fields`; or a vector store
+        that is searched where it is and never read whole, see `rankspace.search.LiveIndex`.
     relevance : Relevance, list, mapping, dataframe or array-like of shape (n_items,)
         Judgments; the relevant rows of ``X`` for each of ``queries``; judgments by id, with
-        ``item_ids`` and ``query_ids``; or class labels.
+        ``item_ids`` and ``query_ids``; or class labels. A live index names its documents by its
+        own ids.
     queries : array-like of shape (n_queries, n_features) or mapping, optional
         Vectors of the queries, unless they are rows of ``X``; with fields, one for all or one for
         each of them.
@@ -209,14 +220,25 @@ def tune(
     """
     start = time.perf_counter()
     _check_options(prefer, tolerance, budget)
-    fields = None
+    seed = int(check_random_state(random_state).randint(2**31 - 1))
+    fields = live = None
     if isinstance(X, Fields | Mapping):
         similarity = check_field_options(similarity, methods)
         fields, by_field = joined_fields(X, queries)
         X, queries = np.asarray(fields), np.asarray(by_field)
-    task, is_judged = check_task(
-        X, relevance, queries, similarity, measure, item_ids, query_ids
-    )
+    if isinstance(X, LiveIndex):
+        check_live_options(
+            methods, item_ids=item_ids, n_components=n_components, runs=runs
+        )
+        methods = METHODS
+        task, is_judged = live_task(
+            X, relevance, queries, similarity, measure, query_ids, seed
+        )
+        live = live_search(task)
+    else:
+        task, is_judged = check_task(
+            X, relevance, queries, similarity, measure, item_ids, query_ids
+        )
     on_dev = check_dev(dev, task, is_judged)
     if n_components is not None:
         check_components(n_components, task.X.shape[1])
@@ -225,7 +247,6 @@ def tune(
     if runs is not None:
         task = check_fusion(task, normalise)
         signals = check_runs(_read_runs(runs), task, is_judged, item_ids, query_ids)
-    seed = int(check_random_state(random_state).randint(2**31 - 1))
     todo = families(methods, task.similarity, task.measure, queries is not None, seed)
     if fields is not None:
         todo = field_families(todo, fields.widths)
@@ -268,6 +289,8 @@ def tune(
         report = with_fields(report, rows)
         widths = dict(zip(fields.names, fields.widths, strict=True))
         metric.parameters["fields"] = widths
+    if live is not None:
+        report = with_names(report, live)
     metric.card = {"method": method, **_card(report, task)}
     learned = task if refit_on_dev else trials.training
     metric.keep_query_sample(learned.take(learned.sample).points)
@@ -295,7 +318,7 @@ def _card(report: TuneReport, task: SearchTask) -> dict[str, Any]:
     Times are left out, so that equal runs write equal files.
     """
     measured = report.to_dict()
-    facts = data_facts(task.X, task.relevance, task.queries)
+    facts = data_facts(read_vectors(task), task.relevance, task.queries)
     if task.relevance.teacher is not None:
         facts = {**facts, "teacher": task.relevance.teacher}
     of_runs = OF_RUNS if report.signals else ()
