@@ -161,7 +161,11 @@ def _listwise(
             "'shared'."
         )
     estimator = ListwiseMap(
-        sides=sides, similarity=similarity, gain=gain, random_state=seed
+        sides=sides,
+        similarity=similarity,
+        scaling=None,
+        gain=gain,
+        random_state=seed,
     )
     if separate_queries:
         estimator.set_params(unjudged_weight=UNJUDGED_WEIGHT)
@@ -179,7 +183,7 @@ def _others(method: str, similarity: str, seed: int) -> Family:
         )
     estimators: dict[str, BaseRanker] = {}
     if method == "frml":
-        frml = FRML(init="identity", n_triplets=20_000, random_state=seed)
+        frml = FRML(init="identity", scaling=None, n_triplets=20_000, random_state=seed)
         estimators["early stopping"] = frml
     else:
         constraint = "diagonal" if method == "diagonal" else "psd"
@@ -189,6 +193,7 @@ def _others(method: str, similarity: str, seed: int) -> Family:
                 constraint=constraint,
                 regularizer="frobenius",
                 prior="identity",
+                scaling=None,
             )
     return EstimatorFamily(
         method,

@@ -34,6 +34,7 @@ from .solvers.warp.sampling import (
 )
 from .solvers.warp.sharded import ShardedDescent
 from .solvers.warp.starts import STARTS, start_factor
+from .standardising import chosen_scaling, scaling_card
 
 MAX_HELD_OUT = 500
 DEFAULT_COMPONENTS = 30
@@ -42,6 +43,7 @@ PAPER = {
     "step": 0.1,
     "batch_size": 5,
     "init": "normal",
+    "scaling": None,
     "validation_fraction": 0.0,
 }
 COUNTS = (
@@ -83,8 +85,10 @@ class FRML(CallbackFit, ValidatedFit, LinearRanker):
         Squared distances of queries from relevant items, as in the paper, or ``|W|_F^2 / 2``.
     init : {"pca", "random", "normal", "identity"} or array-like (n_components, n_features)
         Initial components: the leading principal components (default), Gaussian directions, the
-        same at the paper's scale (numbers of variance 1), the identity, for embeddings that already
-        perform well, or an array.
+        same at the paper's scale (numbers of variance 1), the identity (of standardised features if
+        they are standardised), for embeddings that already perform well, or an array.
+    scaling : {"auto", "standard"} or None, default="auto"
+        Whether features are standardised before learning; see `MLR`.
     n_targets : int, optional
         Number of target neighbours: only the relevant items nearest to a query before training are
         used. By default all relevant items are.
@@ -142,8 +146,11 @@ class FRML(CallbackFit, ValidatedFit, LinearRanker):
         Best validation score, larger is better; NaN without validation.
     n_iter_ : int
         Number of triplets drawn.
-    scale_ : float
-        Root mean squared distance of two items, by which the data were divided.
+    scale_ : float or ndarray of shape (n_features,)
+        What the data were divided by: the root mean squared distance of two items, or one number
+        for each feature if features were standardised.
+    scaling_ : {"standard", "none"}
+        Whether features were standardised.
 
     Notes
     -----
@@ -178,6 +185,7 @@ class FRML(CallbackFit, ValidatedFit, LinearRanker):
         reg: float = 0.01,
         regularizer: str = "pairs",
         init: Any = "pca",
+        scaling: str | None = "auto",
         n_targets: int | None = None,
         measure: str = "map",
         validation_fraction: float = 0.1,
@@ -200,6 +208,7 @@ class FRML(CallbackFit, ValidatedFit, LinearRanker):
         self.reg = reg
         self.regularizer = regularizer
         self.init = init
+        self.scaling = scaling
         self.n_targets = n_targets
         self.measure = measure
         self.validation_fraction = validation_fraction
@@ -259,14 +268,14 @@ class FRML(CallbackFit, ValidatedFit, LinearRanker):
         state = None if stored is None else TrainingState.from_dict(stored)
         seed = self._seed() if state is None else state.seed
         split = given or self._split(X, relevance, queries, seed)
-        scaling = Scaling.of(split.X, rounded=True)
+        scaling = chosen_scaling(self, split.X, rounded=True)
         points = scaled_points(split.X, split.relevance, split.queries, scaling)
         if state is None:
-            state = self._first_state(points.items, scaling.scale, seed)
+            state = self._first_state(points.items, scaling.divisor, seed)
         descent = self._descent(points, split.relevance, seed)
         schedule = Schedule(self.n_triplets, self.check_every, self.patience)
         validator = _validator(split, scaling, points, self.measure)
-        at_check = partial(self._at_check, checkpoint, scaling.scale, X.dtype)
+        at_check = partial(self._at_check, checkpoint, scaling.divisor, X.dtype)
         with checkpoint.named_in_errors():
             descend(state, descent, schedule, validator, at_check)
         return self._store(state, scaling, X.dtype)
@@ -280,7 +289,7 @@ class FRML(CallbackFit, ValidatedFit, LinearRanker):
         others = {"components_": start, **validation_fields(given)}
         return Checkpoint.of(self, X, relevance, queries, **others)
 
-    def _first_state(self, X: Any, scale: float, seed: int) -> TrainingState:
+    def _first_state(self, X: Any, scale: Any, seed: int) -> TrainingState:
         F = self._start(X, scale, seed)
         return TrainingState(Progress(F, F, multiplier=self.step), seed, F)
 
@@ -317,9 +326,9 @@ class FRML(CallbackFit, ValidatedFit, LinearRanker):
         X, relevance, queries = self._training_data(X, y, queries, reset=first)
         self._check_params(X.shape[1])
         if first:
-            self._scaling = Scaling.of(X, rounded=True)
+            self._scaling = chosen_scaling(self, X, rounded=True)
             scaled = self._scaling.apply(X)
-            self._state = self._first_state(scaled, self._scaling.scale, self._seed())
+            self._state = self._first_state(scaled, self._scaling.divisor, self._seed())
         state = self._state
         points = scaled_points(X, relevance, queries, self._scaling)
         sampling = self._sampling(relevance, points, state.seed)
@@ -358,7 +367,7 @@ class FRML(CallbackFit, ValidatedFit, LinearRanker):
         train_relevance = split.relevance.take_queries(trainable)
         return split._replace(relevance=train_relevance, queries=train_queries)
 
-    def _start(self, X: Any, scale: float, seed: int) -> np.ndarray:
+    def _start(self, X: Any, scale: Any, seed: int) -> np.ndarray:
         """The transposed initial components, for scaled data."""
         init = self.init
         if self.warm_start and hasattr(self, "components_"):
@@ -391,7 +400,7 @@ class FRML(CallbackFit, ValidatedFit, LinearRanker):
         return -(-self.n_triplets // self.check_every)
 
     def _at_check(
-        self, checkpoint: Checkpoint, scale: float, dtype: Any, state: TrainingState
+        self, checkpoint: Checkpoint, scale: Any, dtype: Any, state: TrainingState
     ) -> bool:
         """Log and save a checkpoint; returns whether a callback requests a stop."""
         row = state.history[-1]
@@ -413,27 +422,26 @@ class FRML(CallbackFit, ValidatedFit, LinearRanker):
         self._state = state
         self._scaling = scaling
         state.progress.F = state.best
-        self.scale_ = scaling.scale
+        self.scale_ = scaling.divisor
         self.history_ = state.history
         self.best_score_ = float("nan")
         if np.isfinite(state.best_score):
             self.best_score_ = state.best_score
         self.n_iter_ = state.progress.n_triplets
-        return self._metric_of(state, scaling.scale, dtype)
+        return self._metric_of(state, scaling.divisor, dtype)
 
-    def _metric_of(
-        self, state: TrainingState, scale: float, dtype: Any
-    ) -> LinearMetric:
+    def _metric_of(self, state: TrainingState, scale: Any, dtype: Any) -> LinearMetric:
         components = (state.best.T / scale).astype(dtype)
         parameters = {
             "method": "FRML",
             "rank_weights": self.rank_weights,
             "measure": self.measure,
+            **scaling_card(self),
         }
         return LinearMetric(components, parameters=parameters)
 
     def _attributes(
-        self, state: TrainingState, scale: float, dtype: Any
+        self, state: TrainingState, scale: Any, dtype: Any
     ) -> dict[str, Any]:
         """What a fit that ended at this check would have learned."""
         metric = self._metric_of(state, scale, dtype)

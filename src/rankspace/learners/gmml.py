@@ -32,6 +32,7 @@ from .solvers.geometric.mean import geodesic, mean_factor
 from .solvers.geometric.scatter import Scatter, all_pairs, given_pairs, sampled_pairs
 from .solvers.points import lazy_points
 from .solvers.scaling import Scaling
+from .standardising import chosen_scaling, scaling_card
 
 AUTO = "auto"
 # What is used where nothing can be chosen, and what "auto" chooses from.
@@ -64,8 +65,10 @@ class GMML(WeightedFit, LinearRanker):
         any scale, and lets S be singular, as when there are more features than pairs. "auto"
         chooses 0.001, 0.01, 0.1 or 1 together with ``t``, or else 0.01.
     prior : array-like of shape (n_features, n_features), optional
-        A positive definite matrix to stay near; the larger ``reg``, the nearer. The identity by
-        default.
+        A positive definite matrix to stay near; the larger ``reg``, the nearer. By default the
+        identity, on standardised features if they are standardised.
+    scaling : {"auto", "standard"} or None, default="auto"
+        Whether features are standardised before learning; see `MLR`.
     n_pairs : int, optional
         Number of random pairs of each kind. By default all pairs are used, which costs no more.
     random_state : int, RandomState or None, default=None
@@ -79,6 +82,8 @@ class GMML(WeightedFit, LinearRanker):
         L with ``W = L'L``.
     t_, reg_ : float
         The values used.
+    scaling_ : {"standard", "none"}
+        Whether features were standardised.
 
     Notes
     -----
@@ -107,12 +112,14 @@ class GMML(WeightedFit, LinearRanker):
         *,
         reg: float | str = "auto",
         prior: Any = None,
+        scaling: str | None = "auto",
         n_pairs: int | None = None,
         random_state: Any = None,
     ) -> None:
         self.t = t
         self.reg = reg
         self.prior = prior
+        self.scaling = scaling
         self.n_pairs = n_pairs
         self.random_state = random_state
 
@@ -163,20 +170,25 @@ class GMML(WeightedFit, LinearRanker):
                 f"{signs.shape} and values {np.unique(signs)[:5]}."
             )
         differences = np.subtract(rows[::2], rows[1::2], dtype=np.float64)
+        spreads = None
+        if (rows != rows[0]).any():
+            spreads = chosen_scaling(self, rows).spreads
+        if spreads is not None:
+            differences /= spreads
         scale = power_of_two(differences)
         weights = check_weights(sample_weight, len(pairs))
         scatter = given_pairs(differences / scale, signs == 1, weights)
         self._check_params(len(scatter.similar))
         self._choose(None)
-        self._store_metric(self._geometric_mean(scatter, scale, rows.dtype))
+        self._store_metric(self._geometric_mean(scatter, scale, spreads, rows.dtype))
         return self
 
     def _fit_metric(
         self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
     ) -> LinearMetric:
         self._check_params(X.shape[1])
+        scaling = chosen_scaling(self, X)._replace(dtype=np.float64)
         self._choose((X, relevance, queries))
-        scaling = Scaling.of(X)._replace(dtype=np.float64)
         points = lazy_points(X, relevance, queries, scaling)
         if self.n_pairs is None:
             scatter = all_pairs(points, relevance)
@@ -184,21 +196,28 @@ class GMML(WeightedFit, LinearRanker):
             check_scalar(self.n_pairs, "n_pairs", Integral, min_val=1)
             random = check_random_state(self.random_state)
             scatter = sampled_pairs(points, relevance, int(self.n_pairs), random)
-        return self._geometric_mean(scatter, scaling.scale, X.dtype)
+        return self._geometric_mean(scatter, scaling.scale, scaling.spreads, X.dtype)
 
     def _geometric_mean(
-        self, scatter: Scatter, scale: float, dtype: Any
+        self, scatter: Scatter, scale: float, spreads: np.ndarray | None, dtype: Any
     ) -> LinearMetric:
         """The metric, for unscaled data, of the scatter of scaled data."""
-        components = mean_factor(*self._ends(scatter, self.reg_), self.t_)
+        components = mean_factor(*self._ends(scatter, self.reg_, spreads), self.t_)
         parameters = {"method": "GMML", "t": self.t_, "reg": self.reg_}
+        parameters |= scaling_card(self)
         # S and D of the data themselves are scale**2 times these.
         components = components / scale ** (1 - 2 * self.t_)
+        if spreads is not None:
+            components /= spreads
         return LinearMetric(components.astype(dtype), parameters=parameters)
 
-    def _ends(self, scatter: Scatter, reg: float) -> tuple[np.ndarray, np.ndarray]:
+    def _ends(
+        self, scatter: Scatter, reg: float, spreads: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """The regularised scatters of similar and of dissimilar pairs."""
         prior = self._check_prior(len(scatter.similar))
+        if prior is not None and spreads is not None:
+            prior = prior * np.multiply.outer(spreads, spreads)
         inverse = None if prior is None else np.linalg.inv(prior)
         return (
             regularised(scatter.similar, reg, inverse),
@@ -231,10 +250,13 @@ class GMML(WeightedFit, LinearRanker):
         """MAP of the held-out queries of a fold for each reg and t; 0 if it cannot be learned."""
         scores = np.zeros((len(regs), len(ts)))
         try:
-            scaling = Scaling.of(split.X)._replace(dtype=np.float64)
+            scaling = Scaling.of(split.X, kind=self.scaling_)
+            scaling = scaling._replace(dtype=np.float64)
             points = lazy_points(split.X, split.relevance, split.queries, scaling)
             scatter = all_pairs(points, split.relevance)
-            ends = [geodesic(*self._ends(scatter, reg)) for reg in regs]
+            ends = [
+                geodesic(*self._ends(scatter, reg, scaling.spreads)) for reg in regs
+            ]
         except ValueError:
             # A part of the data may be singular where all are not: the fit itself will say.
             return scores

@@ -15,6 +15,7 @@ from ..metrics.embedding import LinearMetric
 from ..relevance.relevance import Relevance
 from ..search.index import Index
 from .mlr import MLR
+from .solvers.scaling import Scaling
 
 
 class GraphMLR(MLR):
@@ -36,6 +37,8 @@ class GraphMLR(MLR):
     n_neighbors : int, default=5
         Two rows are joined if each is among so many nearest neighbours of the other, by Euclidean
         distance.
+    scaling : {"auto", "standard"} or None, default="auto"
+        Whether features are standardised, also for the graph; see `MLR`.
     measure, tol, max_iter, batch_size, n_components, max_memory, checkpoint, random_state
         See `MLR`.
 
@@ -82,6 +85,7 @@ class GraphMLR(MLR):
         measure: str = "map",
         tol: float = 0.01,
         max_iter: int = 200,
+        scaling: str | None = "auto",
         batch_size: int | None = None,
         n_components: int | None = None,
         max_memory: int = 512,
@@ -94,6 +98,7 @@ class GraphMLR(MLR):
         self.measure = measure
         self.tol = tol
         self.max_iter = max_iter
+        self.scaling = scaling
         self.batch_size = batch_size
         self.n_components = n_components
         self.max_memory = max_memory
@@ -105,12 +110,21 @@ class GraphMLR(MLR):
     ) -> LinearMetric:
         check_scalar(self.graph_reg, "graph_reg", Real, min_val=0)
         check_scalar(self.n_neighbors, "n_neighbors", Integral, min_val=1)
-        self._basis = self._graph_basis(X.astype(np.float64))
-        moved = X.astype(np.float64) @ self._basis.T
+        spreads = super()._scaling(X).spreads
+        rows = X.astype(np.float64)
+        if spreads is None:
+            self._basis = self._graph_basis(rows)
+        else:
+            self._basis = self._graph_basis(rows / spreads) / spreads
+        moved = rows @ self._basis.T
         if queries is not None:
             queries = queries.astype(np.float64) @ self._basis.T
         metric = super()._fit_metric(moved, relevance, queries)
         return self._moved_back(metric, X.dtype)
+
+    def _scaling(self, X: np.ndarray) -> Scaling:
+        """The scaling of rows in the new basis, which are standardised already."""
+        return Scaling.of(X)
 
     def _moved_back(self, metric: LinearMetric, dtype: Any) -> LinearMetric:
         """The metric for points that are not in the new basis."""

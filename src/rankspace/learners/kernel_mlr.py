@@ -263,6 +263,7 @@ class KernelMLR(
             max_iter=self.max_iter,
             constraint=self.constraint,
             blocks=blocks,
+            scaling=None,
             n_components=self.n_components,
             max_memory=self.max_memory,
         )

@@ -33,6 +33,7 @@ from .solvers.points import Points, in_blocks, partly_white, scaled_points
 from .solvers.scaling import Scaling
 from .solvers.smooth.lbfgs import Minimum
 from .solvers.smooth.pair_loss import GAINS, Grouped, Listwise, PairLoss, QueryLoss
+from .standardising import chosen_scaling, scaling_card
 
 SIDES = {"shared": PairLoss, "query": QueryLoss}
 # What the metric of each of the sides can be compared by. Separate maps mix squared distances and
@@ -74,6 +75,9 @@ class ListwiseMap(WeightedFit, LinearRanker):
         length before learning, and by the learned metric before its map. By default vectors are
         taken unchanged: "euclidean" for a shared map, "dot" for a map of the queries. A shared
         map has no "dot", a map of the queries no "euclidean", and separate maps neither.
+    scaling : {"auto", "standard"} or None, default="auto"
+        Whether features are standardised before learning, see `MLR`. "auto" does so only for a
+        shared map without ``similarity``: products and cosines of unmapped vectors depend on scale.
     whiten : float, default=0.2
         Degree of whitening before learning: none (0), full (1), or beyond, up to 2. It needs no
         judgments, so it holds for new items too.
@@ -116,6 +120,8 @@ class ListwiseMap(WeightedFit, LinearRanker):
         The final loss, summed over all maps that were learned.
     n_iter_ : int
         Number of steps of all maps.
+    scaling_ : {"standard", "none"}
+        Whether features were standardised.
     temperatures_ : list of float
         The temperatures used; with "separate" those of the shared map.
     history_ : list of float
@@ -143,6 +149,7 @@ class ListwiseMap(WeightedFit, LinearRanker):
         *,
         sides: str = "shared",
         similarity: str | None = None,
+        scaling: str | None = "auto",
         whiten: float = 0.2,
         temperature: float | Sequence[float] | None = None,
         gain: str = "exponential",
@@ -157,6 +164,7 @@ class ListwiseMap(WeightedFit, LinearRanker):
         self.reg = reg
         self.sides = sides
         self.similarity = similarity
+        self.scaling = scaling
         self.whiten = whiten
         self.temperature = temperature
         self.gain = gain
@@ -218,7 +226,7 @@ class ListwiseMap(WeightedFit, LinearRanker):
             maps = []
             for problem, path in zip(problems, paths, strict=True):
                 maps.append(problem.unwhitened(reg, next(path), whitening))
-            yield _mean_metric(maps, X.dtype, self.similarity)
+            yield _mean_metric(maps, X.dtype, self.similarity, scaling_card(self))
 
     def _fit_metric(
         self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
@@ -228,7 +236,7 @@ class ListwiseMap(WeightedFit, LinearRanker):
         self.regs_ = self._regs(sum(loss.Q.shape[0] for loss in problems[0].losses))
         self.temperatures_ = problems[0].temperatures
         maps = self._minimise(problems, whitening)
-        return _mean_metric(maps, X.dtype, self.similarity)
+        return _mean_metric(maps, X.dtype, self.similarity, scaling_card(self))
 
     def _problems(
         self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
@@ -239,18 +247,27 @@ class ListwiseMap(WeightedFit, LinearRanker):
         if self.similarity == "cosine":
             X = unit_rows(X, "X")
             queries = None if queries is None else unit_rows(queries, "queries")
-        scaling = Scaling.of(X)
+        scaling = self._scaling(X)
         points = scaled_points(X, relevance, queries, scaling)
         whitening = partly_white(points.items, self.whiten)
         points = points._replace(matrix=in_blocks(points.matrix, whitening))
-        mean = np.asarray(scaling.mean) / scaling.scale
+        mean = np.asarray(scaling.mean) / scaling.divisor
         origin = (whitening @ mean).astype(X.dtype)
+        if scaling.spreads is not None:
+            whitening = whitening / scaling.spreads
         sides = tuple(SIDES) if self.sides == "separate" else (self.sides,)
         problems = []
         for side in sides:
             groups = self._query_groups(side, relevance, X, queries)
             problems.append(self._problem(side, points, origin, relevance, groups))
         return problems, whitening
+
+    def _scaling(self, X: np.ndarray) -> Scaling:
+        """The scaling; "auto" standardises only where no unmapped vectors are compared."""
+        if self.scaling == "auto" and (self.sides != "shared" or self.similarity):
+            self.scaling_ = "none"
+            return Scaling.of(X)
+        return chosen_scaling(self, X)
 
     def _regs(self, n_queries: int) -> list[float]:
         """The given regs, or the defaults for a number of queries, strongest first."""
@@ -530,12 +547,12 @@ class _Problem:
     def unwhitened(self, reg: float, L: np.ndarray, whitening: np.ndarray) -> _Map:
         """The map for vectors that are not whitened."""
         if self.side == "query":
-            L = whitening @ L
+            L = whitening.T @ L
         return _Map(self.side, reg, L @ whitening)
 
 
 def _mean_metric(
-    maps: list[_Map], dtype: Any, similarity: str | None
+    maps: list[_Map], dtype: Any, similarity: str | None, card: dict[str, str]
 ) -> EmbeddingMetric:
     """The metric of the mean squared distance (or minus twice the product) of several maps.
 
@@ -547,6 +564,7 @@ def _mean_metric(
     regs = sorted({map_.reg for map_ in maps}, reverse=True)
     parameters: dict[str, Any] = {"method": "ListwiseMap", "sides": "separate"}
     parameters["reg"] = regs if len(regs) > 1 else regs[0]
+    parameters |= card
     settings: dict[str, Any] = {"parameters": parameters}
     if similarity is not None:
         settings["similarity"] = similarity

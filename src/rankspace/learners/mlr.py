@@ -36,6 +36,7 @@ from .solvers.cutting_plane.solver import (
 from .solvers.cutting_plane.vote_loss import is_vote, loss_for
 from .solvers.points import lazy_points
 from .solvers.scaling import Scaling
+from .standardising import chosen_scaling, scaling_card
 
 CONES: dict[str, Any] = {
     "psd": PSDCone,
@@ -83,6 +84,10 @@ class MLR(CallbackFit, WeightedFit, LinearRanker):
         Matrix to regularise towards, with ``regularizer="frobenius"``. "identity" is the identity
         times a factor fitted to the training queries; an array is a Mahalanobis matrix on the
         unscaled data.
+    scaling : {"auto", "standard"} or None, default="auto"
+        Whether features are standardised before learning. "auto" does so for dense ``X`` if the
+        largest standard deviation of a feature is more than 100 times the median one. The metric
+        is one for ``X`` as it is, in any case.
     batch_size : int, optional
         Number of queries sampled at random for each round. Bounds from samples give no certificate.
     n_components : int, optional
@@ -111,8 +116,10 @@ class MLR(CallbackFit, WeightedFit, LinearRanker):
         Number of rounds.
     history_ : list of dict
         For each round: bounds, violation, slack, number of constraints, inner iterations, seconds.
-    scale_ : float
-        Number that the data were divided by.
+    scale_ : float or ndarray of shape (n_features,)
+        What the data were divided by: a number, or one for each feature if standardised.
+    scaling_ : {"standard", "none"}
+        Whether features were standardised.
     block_weights_ : dict
         Weight of each block in squared distances, on unscaled data; with ``constraint="blocks"``.
 
@@ -155,6 +162,7 @@ class MLR(CallbackFit, WeightedFit, LinearRanker):
         blocks: Any = None,
         regularizer: str = "trace",
         prior: Any = None,
+        scaling: str | None = "auto",
         batch_size: int | None = None,
         n_components: int | None = None,
         max_memory: int = 512,
@@ -169,6 +177,7 @@ class MLR(CallbackFit, WeightedFit, LinearRanker):
         self.blocks = blocks
         self.regularizer = regularizer
         self.prior = prior
+        self.scaling = scaling
         self.batch_size = batch_size
         self.n_components = n_components
         self.max_memory = max_memory
@@ -182,22 +191,27 @@ class MLR(CallbackFit, WeightedFit, LinearRanker):
         check_components(self.n_components, X.shape[1])
         self._warn_of_grades(relevance)
         checkpoint = Checkpoint.of(self, X, relevance, queries, ignored=RESUMABLE)
-        scaling = Scaling.of(X)
+        scaling = self._scaling(X)
         points = lazy_points(X, relevance, queries, scaling)
         all_queries = np.arange(relevance.n_queries)
         loss = loss_for(points, relevance, self.measure, all_queries, self.max_memory)
         # For the small products of the inner solver, starting threads costs more than it saves.
         limit = single_threaded_blas() if X.shape[1] <= 512 else nullcontext()
         with limit, checkpoint.named_in_errors():
-            problem = self._metric_problem(loss, scaling.scale)
+            problem = self._metric_problem(loss, scaling.divisor)
             result = self._solve(
                 problem,
                 checkpoint,
-                self._callback(problem.cone, scaling.scale, X.dtype),
+                self._callback(problem.cone, scaling.divisor, X.dtype),
             )
         self._warn(result)
-        self.scale_ = scaling.scale
+        self.scale_ = scaling.divisor
         return self._store(result, problem.cone, X.dtype)
+
+    def _scaling(self, X: np.ndarray) -> Scaling:
+        """The scaling of items; features of a block share a weight, so they keep their units."""
+        fixed = "with constraint='blocks'" if self.constraint == "blocks" else None
+        return chosen_scaling(self, X, fixed=fixed)
 
     def _warn_of_grades(self, relevance: Relevance) -> None:
         """Warn if grades differ under NDCG, which is optimised in its binary form."""
@@ -219,7 +233,7 @@ class MLR(CallbackFit, WeightedFit, LinearRanker):
 
     # ------------------------------------------------------------------ solving
 
-    def _metric_problem(self, loss: RankingLoss, scale: float) -> MetricProblem:
+    def _metric_problem(self, loss: RankingLoss, scale: Any) -> MetricProblem:
         cone = self._cone(loss.X.shape[1])
         return MetricProblem(loss, scale, cone, self.regularizer, self.prior)
 
@@ -239,7 +253,7 @@ class MLR(CallbackFit, WeightedFit, LinearRanker):
         most: Any = self.max_iter
         return int(most) if isinstance(most, Integral) else None
 
-    def _callback(self, cone: Any, scale: float, dtype: Any) -> Callback:
+    def _callback(self, cone: Any, scale: Any, dtype: Any) -> Callback:
         """Log each round, and report it to the callbacks of scikit-learn."""
 
         def at_round(row: dict[str, float], W: np.ndarray) -> bool:
@@ -252,7 +266,7 @@ class MLR(CallbackFit, WeightedFit, LinearRanker):
         return at_round
 
     def _attributes(
-        self, W: np.ndarray, cone: Any, scale: float, dtype: Any
+        self, W: np.ndarray, cone: Any, scale: Any, dtype: Any
     ) -> dict[str, Any]:
         """What a fit that ended at W would have learned."""
         components = cone.components(W)[: self.n_components] / scale
@@ -268,6 +282,7 @@ class MLR(CallbackFit, WeightedFit, LinearRanker):
             "method": type(self).__name__,
             "measure": getattr(self.measure, "__name__", str(self.measure)),
             "C": float(self.C),
+            **scaling_card(self),
         }
 
     def _solve(
@@ -331,7 +346,7 @@ class MetricProblem:
     def __init__(
         self,
         loss: RankingLoss,
-        scale: float,
+        scale: Any,
         cone: Any = None,
         regularizer: str = "trace",
         prior: Any = None,
@@ -349,7 +364,7 @@ class MetricProblem:
         """The plane of the most violated rankings at W."""
         return self.loss.plane(self.cone.components(W), queries)
 
-    def _prior_matrix(self, prior: Any, scale: float) -> np.ndarray:
+    def _prior_matrix(self, prior: Any, scale: Any) -> np.ndarray:
         identity = self.cone.identity
         if prior is None:
             return 0 * identity
@@ -357,7 +372,7 @@ class MetricProblem:
             check_choice(prior, "prior", ("identity",))
             return best_multiple(self.plane, self.cone) * identity
         matrix = _mahalanobis_matrix(prior, self.loss.X.shape[1])
-        return self.cone.restrict(matrix) * scale**2
+        return self.cone.restrict(matrix * np.multiply.outer(scale, scale))
 
 
 class _Batches:

@@ -20,6 +20,7 @@ from .solvers.cutting_plane.solver import cutting_plane
 from .solvers.cutting_plane.vote_loss import is_vote, loss_for
 from .solvers.points import scaled_points
 from .solvers.scaling import Scaling
+from .standardising import chosen_scaling
 
 
 class MLRCV(ValidatedFit, LinearRanker):
@@ -42,6 +43,8 @@ class MLRCV(ValidatedFit, LinearRanker):
         (``X_val``).
     regularizer, prior
         See `MLR`; the same for all values of C.
+    scaling : {"auto", "standard"} or None, default="auto"
+        Whether features are standardised before learning; see `MLR`.
     tol, max_iter, max_memory
         See `MLR`.
     random_state : int, RandomState or None, default=None
@@ -55,7 +58,7 @@ class MLRCV(ValidatedFit, LinearRanker):
         Values of C that were tried, ascending.
     scores_ : ndarray of shape (n_Cs,)
         Validation score for each of ``Cs_``.
-    metric_, components_, n_iter_
+    metric_, components_, n_iter_, scaling_
         As for `MLR`, from ``model_``.
     model_ : MLR
         The model refitted on all queries with ``C_``.
@@ -84,6 +87,7 @@ class MLRCV(ValidatedFit, LinearRanker):
         validation_fraction: float = 0.2,
         regularizer: str = "trace",
         prior: Any = None,
+        scaling: str | None = "auto",
         tol: float = 0.01,
         max_iter: int = 200,
         max_memory: int = 512,
@@ -95,6 +99,7 @@ class MLRCV(ValidatedFit, LinearRanker):
         self.validation_fraction = validation_fraction
         self.regularizer = regularizer
         self.prior = prior
+        self.scaling = scaling
         self.tol = tol
         self.max_iter = max_iter
         self.max_memory = max_memory
@@ -116,6 +121,7 @@ class MLRCV(ValidatedFit, LinearRanker):
             )
         measure, _ = parse_measure(self.scoring or self.measure)
         split = validation_split(self, (X, relevance, queries), **validation)
+        chosen_scaling(self, X)
         self.scores_ = self._score_path(split or self._split(X, relevance, queries))
         sign = 1 if measure.larger_is_better else -1
         best = np.nanargmax(sign * self.scores_)
@@ -139,6 +145,7 @@ class MLRCV(ValidatedFit, LinearRanker):
             max_iter=self.max_iter,
             regularizer=self.regularizer,
             prior=self.prior,
+            scaling=self.scaling_,
             max_memory=self.max_memory,
         )
 
@@ -151,12 +158,12 @@ class MLRCV(ValidatedFit, LinearRanker):
 
     def _score_path(self, split: Split) -> np.ndarray:
         """Validation score of each C; each solver is warm-started from the one before."""
-        scaling = Scaling.of(split.X)
+        scaling = Scaling.of(split.X, kind=self.scaling_)
         points = scaled_points(split.X, split.relevance, split.queries, scaling)
         usable = np.flatnonzero(split.relevance.trainable)
         loss = loss_for(points, split.relevance, self.measure, usable, self.max_memory)
         problem = MetricProblem(
-            loss, scaling.scale, regularizer=self.regularizer, prior=self.prior
+            loss, scaling.divisor, regularizer=self.regularizer, prior=self.prior
         )
         planes = PlaneProblem(problem.cone, problem.regularizer, self.Cs_[0])
         W = problem.start
@@ -166,7 +173,7 @@ class MLRCV(ValidatedFit, LinearRanker):
             W = cutting_plane(
                 problem.plane, planes, W, tol=self.tol, max_iter=self.max_iter
             ).W
-            metric = LinearMetric(problem.cone.components(W) / scaling.scale)
+            metric = LinearMetric(problem.cone.components(W) / scaling.divisor)
             scores.append(self._score_split(split, metric))
         return np.array(scores)
 

@@ -34,6 +34,8 @@ class RobustMLR(MLR):
         Stopping tolerance: stop when (upper bound - lower bound) / C is at most ``tol``.
     max_iter : int, default=200
         Maximum number of cutting-plane rounds.
+    scaling : {"auto", "standard"} or None, default="auto"
+        Whether features are standardised before learning; see `MLR`.
     batch_size : int, optional
         Number of queries sampled at random for each round. Bounds from samples give no certificate.
     n_components : int, optional
@@ -51,7 +53,7 @@ class RobustMLR(MLR):
     ----------
     support_ : ndarray of int
         Indices of the selected features.
-    metric_, components_, objective_, gap_, n_iter_, history_, scale_
+    metric_, components_, objective_, gap_, n_iter_, history_, scale_, scaling_
         As for `MLR`.
 
     Notes
@@ -83,6 +85,7 @@ class RobustMLR(MLR):
         measure: Any = "map",
         tol: float = 0.01,
         max_iter: int = 200,
+        scaling: str | None = "auto",
         batch_size: int | None = None,
         n_components: int | None = None,
         max_memory: int = 512,
@@ -94,6 +97,7 @@ class RobustMLR(MLR):
         self.measure = measure
         self.tol = tol
         self.max_iter = max_iter
+        self.scaling = scaling
         self.batch_size = batch_size
         self.n_components = n_components
         self.max_memory = max_memory

@@ -11,12 +11,12 @@ STARTS = ("pca", "random", "normal", "identity")
 FULL_SVD = 500  # up to this size a full SVD is computed, beyond it a randomized one
 
 
-def start_factor(X: Any, m: int, init: Any, scale: float, seed: int) -> np.ndarray:
-    """An initial factor F of full column rank, (n_features, m), for data divided by ``scale``."""
+def start_factor(X: Any, m: int, init: Any, divisor: Any, seed: int) -> np.ndarray:
+    """An initial factor F of full column rank, (n_features, m), for data divided by ``divisor``."""
     d = X.shape[1]
     random = np.random.default_rng(seed)
     if not isinstance(init, str):
-        return given_start(init, m, d).T * scale
+        return (given_start(init, m, d) * divisor).T
     if init == "identity":
         if m != d:
             raise ValueError(
