@@ -13,15 +13,8 @@ from .._engine.rows import float_rows
 from .._engine.vectors import as_rows, check_squares, map_rows, power_of_two
 from ..relevance.rows import indptr_of
 from .blocks import QueryBlock
+from .candidates import ITEM_BLOCK, over_fetched, propose
 from .ranking import Ranking
-
-# With 256 queries, a block of products stays in the second-level cache.
-ITEM_BLOCK = 1024
-
-
-def over_fetched(k: int) -> int:
-    """Number of candidates to re-score exactly for the k nearest."""
-    return k + 10 + k // 8
 
 
 def as_vectors(X: Any, name: str) -> np.ndarray:
@@ -196,15 +189,18 @@ class ExactSearch(Step):
         self, queries: np.ndarray, query_items: np.ndarray, k: int
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The k nearest items of each query, their keys, and a certificate that none is missing."""
+        from .._engine.kernels.sorting import sort_rows
         from .._engine.kernels.topk import exact_distances
 
         centred = self._centre_queries(queries)
-        propose = self._propose if self._faiss is None else self._propose_faiss
+        find = self._propose if self._faiss is None else self._propose_faiss
         n_candidates = min(over_fetched(k), self.n_items)
-        items, bound = propose(centred, query_items, n_candidates)
+        items, bound = find(centred, query_items, n_candidates)
         distances = np.empty(items.shape)
         exact_distances(queries, self.vectors, items, self.inner_product, distances)
-        order = np.lexsort((items, distances))[:, :k]
+        # Candidates are in order of their numbers, and so are those at equal distance.
+        order, mask = sort_rows(distances)
+        order = order[:, :k] & mask
         items = np.take_along_axis(items, order, axis=1)
         distances = np.take_along_axis(distances, order, axis=1)
         error = self._rounding(centred, self.centred_items.dtype)
@@ -216,24 +212,13 @@ class ExactSearch(Step):
     def _propose(
         self, centred: np.ndarray, query_items: np.ndarray, n_candidates: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Candidates: the items of the smallest approximate keys, and the largest of these keys."""
-        from .._engine.kernels.topk import push_block
-
-        keys = np.full(
-            (len(centred), n_candidates), np.inf, dtype=self.centred_items.dtype
-        )
-        items = np.full(keys.shape, -1)
+        """Candidates by number, and the largest of their approximate keys."""
         factors = centred * self.centred_items.dtype.type(
             -1 if self.inner_product else -2
         )
-        products = np.empty((len(centred), ITEM_BLOCK), dtype=self.centred_items.dtype)
-        for start in range(0, self.n_items, ITEM_BLOCK):
-            rows = slice(start, start + ITEM_BLOCK)
-            block = self.centred_items[rows]
-            out = products[:, : len(block)]
-            np.matmul(factors, block.T, out=out)
-            push_block(out, self.norms[rows], start, query_items, keys, items)
-        return items, keys[:, 0].astype(np.float64)
+        return propose(
+            factors, self.centred_items, self.norms, query_items, n_candidates
+        )
 
     def _build_faiss(self) -> Any:
         faiss = require("faiss", extra="index")
@@ -250,6 +235,7 @@ class ExactSearch(Step):
             np.ascontiguousarray(centred, dtype=np.float32), n_candidates
         )
         items[items == query_items[:, None]] = -1
+        items.sort(axis=1)
         bound = keys[:, -1].astype(np.float64)
         if self.inner_product:
             bound = -bound

@@ -14,7 +14,8 @@ from .._engine.similarity import by_inner_product, check_no_zeros, unit_rows
 from .._engine.vectors import map_rows, stored_names
 from ..relevance.rows import as_ids, check_ids, take_or_none
 from .blocks import QueryBlock, RankingBlocks
-from .exact import CentredRows, ExactSearch, as_vectors, centre_of, over_fetched
+from .candidates import n_collected
+from .exact import CentredRows, ExactSearch, as_vectors, centre_of
 from .ranking import Ranking
 
 QUERY_BLOCK = 256
@@ -228,7 +229,7 @@ class Index:
         n_entries = 2 * search.n_items
         if k is not None and 8 * k < search.n_items:
             short = True
-            n_entries = over_fetched(k)
+            n_entries = n_collected(k)
         size = self._block_size(n_entries)
         blocks = []
         for start in range(0, len(queries), size):

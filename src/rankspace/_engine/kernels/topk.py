@@ -1,55 +1,73 @@
-"""Top-k search by heaps over blocks of approximate distances, and exact distances of a few."""
+"""Top-k search by buffers over blocks of approximate distances, and exact distances of a few."""
 
 import numpy as np
 
 from ..compiled import kernel
 
-CHUNK = 64  # entries compared with the threshold at once, in vector registers
+CHUNK = 32  # entries compared with the threshold at once, in vector registers
 
 
 @kernel
-def sift(keys, items, key, item):
-    """Replace the largest key of a max-heap by a smaller one."""
-    at, size = 0, keys.size
-    while True:
-        child = 2 * at + 1
-        if child >= size:
-            break
-        if child + 1 < size and keys[child + 1] > keys[child]:
-            child += 1
-        if keys[child] <= key:
-            break
-        keys[at], items[at] = keys[child], items[child]
-        at = child
-    keys[at], items[at] = key, item
-
-
-@kernel
-def push_block(products, norms, first, query_items, keys, items):
-    """Top-k update: keep the smallest ``norms[j] + products[q, j]`` of each query in its heap.
+def push_block(products, norms, first, query_items, thresholds, keys, items, sizes):
+    """Append the items whose key ``norms[j] + products[q, j]`` is below the query's threshold.
 
     products: (n_queries, n_block) of float; norms: (n_block,); ``first`` is the number of the
-    block's first item; keys, items: (n_queries, n_candidates), heaps with the largest key first.
+    block's first item. keys, items: (n_queries, capacity), buffers with room for the whole block
+    behind the ``sizes`` entries in use, which is infinite.
     """
     n_block = norms.size
     for q in range(products.shape[0]):
-        row, heap, heap_items = products[q], keys[q], items[q]
-        threshold = heap[0]
+        row, own, threshold = products[q], query_items[q] - first, thresholds[q]
+        buffer, numbers, size = keys[q], items[q], sizes[q]
         for start in range(0, n_block, CHUNK):
-            stop = min(start + CHUNK, n_block)
-            below = False
-            for j in range(start, stop):
-                below |= norms[j] + row[j] < threshold
-            if not below:
+            chunk = slice(start, min(start + CHUNK, n_block))
+            if not any_below(row[chunk], norms[chunk], threshold):
                 continue
-            for j in range(start, stop):
+            for j in range(chunk.start, chunk.stop):
                 key = norms[j] + row[j]
-                if key < threshold and first + j != query_items[q]:
-                    sift(heap, heap_items, key, first + j)
-                    threshold = heap[0]
+                # Written in any case, and kept by counting it: a jump would be guessed wrongly.
+                buffer[size] = key
+                numbers[size] = first + j
+                size += (key < threshold) & (j != own)
+        buffer[size : size + 1] = np.inf
+        sizes[q] = size
 
 
 @kernel
+def any_below(products, norms, threshold):
+    """Whether any key of a chunk is below the threshold, without a jump for each."""
+    below = False
+    for j in range(products.size):
+        below |= norms[j] + products[j] < threshold
+    return below
+
+
+@kernel
+def keep_smallest(thresholds, n_kept, keys, items, sizes):
+    """Cut buffers to their ``n_kept`` smallest keys, the largest of which is the threshold.
+
+    The entries stay in order; of those at the threshold the first are kept. What is behind the
+    entries in use is infinite, before and after.
+    """
+    for q in range(keys.shape[0]):
+        if sizes[q] <= n_kept:
+            continue
+        threshold, n_below = thresholds[q], 0
+        for e in range(sizes[q]):
+            n_below += keys[q, e] < threshold
+        n_equal, size = n_kept - n_below, 0
+        for e in range(sizes[q]):
+            key, item = keys[q, e], items[q, e]
+            keys[q, size], items[q, size] = key, item
+            at_threshold = key == threshold
+            size += (key < threshold) | (at_threshold & (n_equal > 0))
+            n_equal -= at_threshold
+        keys[q, size : sizes[q]] = np.inf
+        sizes[q] = size
+
+
+# Sums in any order run in vector registers.
+@kernel(fastmath={"reassoc"})
 def exact_distance(a, b, inner):
     """Squared Euclidean distance, or minus the inner product, summed in double precision."""
     total = 0.0
