@@ -20,6 +20,8 @@ from ..pictures import curves
 from ..recipe import Recipe
 from ..run import Jobs, Outcome, Table
 
+HELD_OUT = 0.2  # of the rows of songs and spoken letters, as test queries
+
 
 class Problem(NamedTuple):
     """Training rows and judgments, and test ones, with the vectors of separate test queries."""
@@ -122,6 +124,6 @@ def examples(problem: Mapping[str, Any], seed: int) -> Problem:
         X = PCA(problem["n_components"], random_state=0).fit_transform(X)
     assert dataset.relevance is not None
     n_queries = dataset.relevance.n_queries
-    train, test = split_queries(n_queries, 0.2, np.random.RandomState(seed))
+    train, test = split_queries(n_queries, HELD_OUT, np.random.RandomState(seed))
     split = hold_out(X, dataset.relevance, None, train, test)
     return Problem(split.X, split.relevance, split.X, split.judged, split.points)

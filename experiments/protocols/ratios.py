@@ -5,26 +5,34 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.linalg
 import scipy.sparse
 from sklearn.decomposition import PCA
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 
 from rankspace import Index, Relevance, evaluate
 from rankspace.display import LearningCurveDisplay, SpaceDisplay
+from rankspace.relevance.splits import ENOUGH_HELD_OUT, N_FOLDS
 
 from ..methods import fit_estimator
 from ..pictures import subplots
 from ..recipe import Recipe
 from ..run import Jobs, Outcome, Table
+from ..tables import estimate, holm
 from .prepared import Prepared, available_sets, prepare, source
 
 MIN_PER_CLASS = 2  # training rows: fewer teach nothing
 MAX_SHOWN = 1000  # points of a view
 NCA_STARTS = ("lda", "pca", "random")
+# As many as PARCA has penalties to choose from.
+SHRINKAGES = (0.001, 0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0, 1000.0)
+PAIRED = (
+    "Paired tests: 'p' tables give p-values of t-tests of the differences split by split, "
+    "corrected for the number of rows by Holm's rule. They speak of the mean over random "
+    "splits of this data set, not of other data."
+)
 
 # Errors by ratio and split, for each data set and method.
 Errors = Mapping[tuple[str, str], np.ndarray]
@@ -53,6 +61,8 @@ def run(recipe: Recipe, jobs: Jobs) -> Outcome:
         name = data["label"]
         tables.append(_errors_table(name, labels, errors, ratios, sizes[name]))
         tables.append(_differences_table(name, labels, errors, ratios))
+        if n_splits > 1:
+            tables.append(_p_values_table(name, labels, errors, ratios))
     names = [data["label"] for data in sets]
     pictures: dict[str, Any] = {
         "curves": partial(_curves, names, labels, errors, ratios)
@@ -62,7 +72,8 @@ def run(recipe: Recipe, jobs: Jobs) -> Outcome:
             if data["label"] == view["dataset"]:
                 display = _view(view, data, methods, jobs, options["n_queries"])
                 pictures[view["name"]] = partial(_draw, display)
-    return Outcome(recipe, tables, [*recipe.content.get("notes", []), *notes], pictures)
+    notes = [*recipe.content.get("notes", []), PAIRED, *notes]
+    return Outcome(recipe, tables, notes, pictures)
 
 
 # ---------------------------------------------------------------------- one piece
@@ -150,7 +161,9 @@ def learn(
     if name == "PCA":
         return PCA(2).fit(X).components_
     if name == "LDA":
-        return discriminant(X, y, **fixed)
+        return discriminant(X, y, **fixed, seed=seed)
+    if name == "ITML":
+        return _itml(X, y, fixed, seed)
     if name == "NCA":
         starts = method.get("starts", NCA_STARTS)
         fits = [_nca(X, y, start, fixed, seed) for start in starts]
@@ -160,22 +173,127 @@ def learn(
     return fit_estimator(name, fixed, X, y).components_
 
 
-def discriminant(X: np.ndarray, y: np.ndarray, eps: float) -> np.ndarray:
-    """LDA of the paper: leading directions of (S_W + eps I)^-1 S_B, with equal class weights.
+class Discriminants(NamedTuple):
+    """Scatter matrices of some classes, for LDA with any shrinkage at the cost of one.
 
-    ``eps`` is in units of the mean variance within classes.
+    Parameters
+    ----------
+    vectors, values : ndarray
+        Eigenvectors of the scatter within classes, and its positive eigenvalues.
+    unit : float
+        The mean eigenvalue, in units of which ``eps`` is given.
+    between : ndarray of shape (n_features, n_classes)
+        B with scatter between classes B B'.
     """
-    labels = np.unique(y)
-    means = np.array([X[y == label].mean(axis=0) for label in labels])
-    inner = X - means[np.searchsorted(labels, y)]
-    within = inner.T @ inner
-    d = X.shape[1]
-    within += eps * np.trace(within) / d * np.eye(d)
-    outer = means - means.mean(axis=0)
-    k = min(2, len(labels) - 1)
-    last = (d - k, d - 1)
-    _, vectors = scipy.linalg.eigh(outer.T @ outer, within, subset_by_index=last)
-    return vectors[:, ::-1].T
+
+    vectors: np.ndarray
+    values: np.ndarray
+    unit: float
+    between: np.ndarray
+
+    @classmethod
+    def of(cls, X: np.ndarray, y: np.ndarray, form: str) -> Discriminants:
+        """The scatter between classes is that of their means around ``form``."""
+        labels, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
+        means = np.array([X[codes == c].mean(axis=0) for c in range(labels.size)])
+        inner = X - means[codes]
+        _, lengths, rows = np.linalg.svd(inner, full_matrices=False)
+        values = lengths**2
+        kept = values > values.max() * 1e-12
+        centre = X.mean(axis=0)
+        if form == "class means":
+            centre = means.mean(axis=0)
+        outer = means - centre
+        if form == "textbook":
+            outer *= np.sqrt(counts)[:, None]
+        unit = values.sum() / X.shape[1]
+        return cls(rows[kept].T, values[kept], unit, outer.T)
+
+    def directions(self, eps: float) -> np.ndarray:
+        """Leading directions of (S_W + eps I)^-1 S_B, two or as many as there are."""
+        shrinkage = eps * self.unit
+        inside = self.vectors.T @ self.between
+        outside = self.between - self.vectors @ inside
+        solved = self.vectors @ (inside / (self.values + shrinkage)[:, None])
+        if shrinkage > 0:
+            solved += outside / shrinkage
+        k = min(2, self.between.shape[1] - 1)
+        values, vectors = np.linalg.eigh(self.between.T @ solved)
+        leading = slice(-1, -k - 1, -1)
+        lengths = np.sqrt(np.maximum(values[leading], np.finfo(float).tiny))
+        return ((solved @ vectors[:, leading]) / lengths).T
+
+
+def discriminant(
+    X: np.ndarray,
+    y: np.ndarray,
+    eps: float | None = None,
+    form: str = "data",
+    seed: int = 0,
+) -> np.ndarray:
+    """LDA: leading directions of (S_W + eps I)^-1 S_B.
+
+    Parameters
+    ----------
+    eps : float, optional
+        Shrinkage, in units of the mean variance within classes. By default, that of `SHRINKAGES`
+        with the least ranking error on held-out rows.
+    form : {"data", "class means", "textbook"}
+        S_B sums over classes: around the mean of the data, as in the PARCA paper; around the mean
+        of the class means; or around the mean of the data, with classes weighted by their size.
+    """
+    if eps is None:
+        errors = np.zeros(len(SHRINKAGES))
+        for rows, others in validation_folds(y, seed):
+            scatter = Discriminants.of(X[rows], y[rows], form)
+            for i, tried in enumerate(SHRINKAGES):
+                L = scatter.directions(tried)
+                errors[i] += others.size * _held_out_error(L, X, y, rows, others)
+        eps = SHRINKAGES[int(errors.argmin())]
+    return Discriminants.of(X, y, form).directions(eps)
+
+
+def validation_folds(y: np.ndarray, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Folds of training rows to choose settings by, as many and as large as those of PARCA.
+
+    A fold is left out if the others have no pair of one class, or one class only.
+    """
+    order = np.random.default_rng(seed).permutation(y.size)
+    folds = []
+    n_held_out = 0
+    for fold in np.array_split(order, N_FOLDS):
+        rows = np.sort(np.setdiff1d(order, fold))
+        counts = np.unique(y[rows], return_counts=True)[1]
+        teaches = counts.size > 1 and counts.max() > 1
+        if fold.size and teaches and n_held_out < ENOUGH_HELD_OUT:
+            others = np.sort(fold[:ENOUGH_HELD_OUT])
+            folds.append((rows, others))
+            n_held_out += others.size
+    return folds
+
+
+def _held_out_error(
+    L: np.ndarray | None, X: Any, y: np.ndarray, rows: np.ndarray, others: np.ndarray
+) -> float:
+    """Ranking error of held-out training rows; 0, as for all settings, if none can be ranked."""
+    error = _error(L, Prepared(X, y, None), rows, others)
+    return 0.0 if np.isnan(error) else error
+
+
+def _itml(X: np.ndarray, y: np.ndarray, fixed: Mapping[str, Any], seed: int) -> Any:
+    """ITML; a list of gammas is tried on held-out rows."""
+    fixed = {**fixed, "random_state": seed}
+    gammas = fixed.pop("gammas", [])
+    if gammas:
+        errors = np.zeros(len(gammas))
+        for rows, others in validation_folds(y, seed):
+            for i, gamma in enumerate(gammas):
+                setting = {**fixed, "gamma": gamma}
+                model = fit_estimator("ITML", setting, X[rows], y[rows])
+                L = model.components_
+                errors[i] += others.size * _held_out_error(L, X, y, rows, others)
+        fixed["gamma"] = gammas[int(errors.argmin())]
+    return fit_estimator("ITML", fixed, X, y).components_
 
 
 def _nca(X: np.ndarray, y: np.ndarray, start: str, fixed: Any, seed: int) -> np.ndarray:
@@ -227,6 +345,23 @@ def _differences_table(
         gaps = errors[data, name] - errors[data, first]
         rows.append((name, *(_mean(gap, sign="+") for gap in gaps)))
     title = f"{data}: error above that of {first}, split by split"
+    return Table(title, ["method", *(f"{100 * ratio:g} %" for ratio in ratios)], rows)
+
+
+def _p_values_table(
+    data: str, methods: Sequence[str], errors: Errors, ratios: Sequence[float]
+) -> Table:
+    """Paired t-tests of these differences, for each ratio corrected by Holm's rule."""
+    first, *others = methods
+    columns = []
+    for i in range(len(ratios)):
+        gaps = [errors[data, name][i] - errors[data, first][i] for name in others]
+        columns.append(holm([estimate(gap, 0.0).p for gap in gaps]))
+    rows = [
+        (name, *(f"{column[i]:.4f}" for column in columns))
+        for i, name in enumerate(others)
+    ]
+    title = f"{data}: p (Holm) of these differences"
     return Table(title, ["method", *(f"{100 * ratio:g} %" for ratio in ratios)], rows)
 
 

@@ -18,13 +18,26 @@ from experiments.protocols import adapters, embeddings
 from experiments.protocols.knn import choose, one_piece
 from experiments.protocols.matching import Interval, synthetic
 from experiments.protocols.noise import noisy_wine
+from experiments.protocols.retrieval import (
+    _other_rows,
+    distance_of,
+    split_rows,
+    validation_score,
+)
 from experiments.protocols.retrieval import one_piece as retrieval_piece
-from experiments.protocols.retrieval import split_rows
 from experiments.protocols.toy import vertical_share
 from experiments.protocols.warp_loss import expected as expected_loss
 from experiments.protocols.warp_loss import rank_loss, truncated
 from experiments.recipe import FOLDER
-from rankspace import Index, LinearMetric, ListwiseMap, Relevance, evaluate, knn_error
+from rankspace import (
+    BilinearMetric,
+    Index,
+    LinearMetric,
+    ListwiseMap,
+    Relevance,
+    evaluate,
+    knn_error,
+)
 from rankspace.datasets import Dataset, load_wine
 from rankspace.learners.solvers.warp.sampling import rank_weights
 from rankspace.relevance.splits import fold_queries
@@ -456,7 +469,7 @@ def test_retrieval_judges_the_test_part_over_all_others(monkeypatch):
     blobs = labelled_blobs()
     monkeypatch.setattr("experiments.protocols.retrieval._load", lambda name: blobs)
     data = {"name": "blobs", "standardise": True}
-    found = retrieval_piece(data, "Euclidean", [{}], 0, 0, OPTIONS)
+    found = retrieval_piece(data, {"estimator": "Euclidean"}, {}, 0, OPTIONS)
     train, test = np.sort(blobs.splits["train"]), np.sort(blobs.splits["test"])
     scaler = StandardScaler().fit(blobs.X[train])
     relevance = Relevance.from_labels(
@@ -484,10 +497,39 @@ def test_retrieval_chooses_on_the_validation_part_alone(monkeypatch):
             "experiments.protocols.retrieval._load", lambda name, fake=fake: fake
         )
         every = [{**s, "n_triplets": 3000, "random_state": 0} for s in settings]
+        method = {"estimator": "OASIS"}
         chosen.append(
-            retrieval_piece({"name": "blobs"}, "OASIS", every, 0, 0, OPTIONS)["chosen"]
+            [
+                validation_score({"name": "blobs"}, method, setting, 0, OPTIONS)
+                for setting in every
+            ]
         )
-    assert chosen[0] == chosen[1] != ""
+    assert chosen[0] == chosen[1]
+    assert chosen[0][0] != chosen[0][1]
+
+
+def test_settings_for_all_folds_are_chosen_on_rows_that_no_fold_has():
+    X = np.arange(600.0)[:, None]
+    dataset = labelled_dataset(X, np.arange(600) % 3, {})
+    data = {"sample": 300, "equal_classes": True, "folds": 5, "tuned_on": 120}
+    used = set()
+    for fold in range(5):
+        used |= set(np.concatenate(split_rows(dataset, data, fold, OPTIONS)).tolist())
+    train, validation, test = _other_rows(dataset, data, None, OPTIONS)
+    assert len(used) == 300
+    assert (train.size, validation.size, test.size) == (90, 30, 0)
+    assert not used & set(np.concatenate((train, validation)).tolist())
+
+
+def test_the_distance_of_a_similarity_is_that_of_its_symmetric_part(rng):
+    A, B = rng.normal(size=(2, 4, 4))
+    W = A.T @ B
+    values, vectors = np.linalg.eigh((W + W.T) / 2)
+    W = sum(max(v, 0) * np.outer(u, u) for v, u in zip(values, vectors.T, strict=True))
+    Q, X = rng.normal(size=(3, 4)), rng.normal(size=(5, 4))
+    expected = [[(q - x) @ W @ (q - x) for x in X] for q in Q]
+    found = distance_of(BilinearMetric(A, B)).distances(Q, X)
+    np.testing.assert_allclose(found**2, expected, atol=1e-9)
 
 
 def test_a_recipe_against_rank_runs_in_small(monkeypatch, tmp_path):
@@ -502,19 +544,34 @@ def test_a_recipe_against_rank_runs_in_small(monkeypatch, tmp_path):
         method["fixed"] = {**method["fixed"], "n_triplets": 2000}
     content["methods"] = methods
     small = replace(
-        recipe, content=content, options={**recipe.options, "ranks": [2, 4]}
+        recipe,
+        content=content,
+        options={
+            **recipe.options,
+            "ranks": [2, 4],
+            "tried_ranks": [2, 3],
+            "against": "FRML-AUC",
+        },
     )
     outcome = reproduce(small, tmp_path, n_jobs=1)
     assert [row[:2] for row in outcome.tables[0].rows] == [
         ["FRML-AUC", "2"],
         ["FRML-AUC", "4"],
+        ["FRML-AUC", "–"],
         ["LORETA", "2"],
         ["LORETA", "4"],
+        ["LORETA", "–"],
         ["Euclidean", "–"],
+    ]
+    assert outcome.tables[0].rows[2][-1] in ("m 2", "m 3")
+    titles = [table.title for table in outcome.tables[1:]]
+    assert titles == [
+        f"Some blobs, {name}, 100 queries, against FRML-AUC"
+        for name in ("MAP", "P@1", "P@10")
     ]
     assert (tmp_path / "frml-table-1" / "some-blobs.png").is_file()
     again = reproduce(small, tmp_path, n_jobs=1)
-    assert again.n_cached == 5
+    assert again.n_cached == 11
     assert again.tables == outcome.tables
 
 

@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.linalg
+import scipy.stats
 from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -11,8 +13,15 @@ from sklearn.feature_selection import mutual_info_classif
 
 from experiments import load_recipe, reproduce
 from experiments.protocols import prepared
-from experiments.protocols.prepared import information_gain, prepare
-from experiments.protocols.ratios import discriminant, learn, one_piece, split_rows
+from experiments.protocols.prepared import Prepared, information_gain, prepare
+from experiments.protocols.ratios import (
+    SHRINKAGES,
+    discriminant,
+    learn,
+    one_piece,
+    split_rows,
+    validation_folds,
+)
 from rankspace import Index, Relevance, evaluate
 from rankspace.datasets import Dataset
 
@@ -78,14 +87,83 @@ def test_a_split_has_a_share_of_each_class_and_at_least_two_rows():
     assert (split_rows(y, 0.1, 1)[0] != rows).any()
 
 
-def test_lda_is_that_of_scikit_learn_for_equal_classes():
-    X, y = load_iris(return_X_y=True)
-    found = discriminant(X, y, eps=1e-9)
-    expected = LinearDiscriminantAnalysis(n_components=2).fit(X, y).scalings_[:, :2].T
+def unequal_classes():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2, 3], [40, 20, 8, 5])
+    return rng.normal(size=(73, 6)) + 3 * rng.normal(size=(4, 6))[y], y
+
+
+def assert_same_directions(found, expected):
     for a, b in zip(found, expected, strict=True):
-        assert abs(a @ b) / np.linalg.norm(a) / np.linalg.norm(b) == pytest.approx(
-            1, abs=1e-6
+        cosine = abs(a @ b) / np.linalg.norm(a) / np.linalg.norm(b)
+        assert cosine == pytest.approx(1, abs=1e-6)
+
+
+def test_textbook_lda_is_that_of_scikit_learn():
+    X, y = unequal_classes()
+    found = discriminant(X, y, eps=0, form="textbook")
+    expected = LinearDiscriminantAnalysis(n_components=2).fit(X, y).scalings_[:, :2].T
+    assert_same_directions(found, expected)
+
+
+@pytest.mark.parametrize("form", ["data", "class means", "textbook"])
+@pytest.mark.parametrize("n_features", [6, 90])
+def test_lda_is_the_generalised_eigenproblem_of_its_definition(form, n_features):
+    X, y = unequal_classes()
+    X = np.hstack([X, np.random.default_rng(1).normal(size=(73, n_features - 6))])
+    within, between = np.zeros((2, n_features, n_features))
+    means = [X[y == label].mean(axis=0) for label in range(4)]
+    centre = np.mean(means, axis=0) if form == "class means" else X.mean(axis=0)
+    for label, mean in enumerate(means):
+        inner = X[y == label] - mean
+        within += inner.T @ inner
+        weight = len(inner) if form == "textbook" else 1
+        between += weight * np.outer(mean - centre, mean - centre)
+    within += 0.3 * np.trace(within) / n_features * np.eye(n_features)
+    expected = scipy.linalg.eigh(between, within)[1][:, :-3:-1].T
+    found = discriminant(X, y, eps=0.3, form=form)
+    assert_same_directions(found, expected)
+    np.testing.assert_allclose(np.abs(found), np.abs(expected), atol=1e-7)
+
+
+def test_shrinkage_and_gamma_are_chosen_on_held_out_training_rows(monkeypatch):
+    X, y = unequal_classes()
+    folds = validation_folds(y, 3)
+    assert len(folds) == 5
+    for rows, others in folds:
+        np.testing.assert_array_equal(
+            np.sort(np.concatenate((rows, others))), np.arange(y.size)
         )
+    errors = {}
+    for eps in SHRINKAGES:
+        values = []
+        for rows, others in folds:
+            Z = X @ discriminant(X[rows], y[rows], eps=eps).T
+            relevance = Relevance.from_labels(y[rows], query_labels=y[others])
+            ranking = Index(Z[rows]).rank(Z[others])
+            report = evaluate(ranking, relevance, "ranking-error")
+            values.append(others.size * report.means["ranking-error"])
+        errors[eps] = sum(values)
+    best = min(errors, key=errors.get)
+    found = discriminant(X, y, seed=3)
+    np.testing.assert_allclose(found, discriminant(X, y, eps=best))
+    method = {"estimator": "ITML", "fixed": {"gammas": [0.1, 10.0], "max_iter": 5}}
+    L = learn(method, Prepared(X, y, None), np.arange(y.size), 3)
+    candidates = [
+        learn(
+            {"estimator": "ITML", "fixed": {"gamma": gamma, "max_iter": 5}},
+            Prepared(X, y, None),
+            np.arange(y.size),
+            3,
+        )
+        for gamma in (0.1, 10.0)
+    ]
+    assert any(np.array_equal(L, other) for other in candidates)
+
+
+def test_folds_that_teach_nothing_are_left_out():
+    assert validation_folds(np.array([0, 0, 0, 0, 0]), 0) == []
+    assert len(validation_folds(np.array([0, 0, 1, 1]), 0)) == 4
 
 
 @pytest.mark.parametrize(
@@ -132,7 +210,8 @@ def test_curves_and_views_in_small(tmp_path):
         {"n_splits": 2, "ratios": [0.1, 0.2]}
     )
     outcome = reproduce(recipe, tmp_path, n_jobs=1)
-    errors, gaps = outcome.tables
+    errors, gaps, p_values = outcome.tables
+    assert p_values.title == "Wine: p (Holm) of these differences"
     assert list(errors.header) == ["method", "10 % (n = 18)", "20 % (n = 36)"]
     assert [row[0] for row in errors.rows] == ["PARCA", "LDA"]
     assert all(
@@ -149,6 +228,8 @@ def test_curves_and_views_in_small(tmp_path):
     )
     assert [row[0] for row in gaps.rows] == ["LDA"]
     gap = lda - parca
+    expected_p = scipy.stats.ttest_rel(lda, parca).pvalue
+    assert float(p_values.rows[0][1]) == pytest.approx(expected_p, abs=1e-4)
     assert gaps.rows[0][1] == f"{gap.mean():+.3f} ± {gap.std(ddof=1) / np.sqrt(2):.3f}"
     home = tmp_path / "parca-figure-3"
     for name in ("curves", "view"):
