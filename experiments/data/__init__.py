@@ -17,7 +17,7 @@ from .collections import (
 from .images import fetch_binary_alphadigits, fetch_imagenet_frml, fetch_umist
 from .lists import fetch_lightgbm_example, fetch_mslr_sample
 from .pairs import fetch_cal500, fetch_speed_dating
-from .synthetic import make_gaussian_mixture, make_mlr_toy
+from .synthetic import make_class_mixture, make_gaussian_mixture, make_mlr_toy
 from .texts import fetch_reuters, fetch_twenty_newsgroups, fetch_webkb
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "fetch_twenty_newsgroups",
     "fetch_umist",
     "fetch_webkb",
+    "make_class_mixture",
     "make_gaussian_mixture",
     "make_mlr_toy",
     "open_dataset",

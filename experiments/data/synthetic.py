@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.stats
 
 from rankspace import Relevance
 from rankspace.datasets import Dataset
@@ -136,6 +137,74 @@ def make_gaussian_mixture(
         qid=qid,
         grades=labels.astype(np.float64),
         description="Gaussian mixture; the grade is the number of the class.",
+    )
+
+
+def make_class_mixture(
+    n_classes: int = 10,
+    *,
+    n_samples: int = 2000,
+    n_features: int = 10,
+    width: float = 3.0,
+    random_state: Any = None,
+) -> Dataset:
+    """A normal mixture whose label is the number of the class, for queries by example.
+
+    Each class has a centre and a covariance of its own, and its points lie within the ellipsoid
+    that holds 95 % of its normal distribution. Items are relevant to those of their class. In the
+    manner of figure 2 of the L-GMML paper, which names the classes, the label and the 95 %, and no
+    sizes.
+
+    Parameters
+    ----------
+    n_classes : int, default=10
+        Number of classes, each with one centre, uniform in a box.
+    n_samples : int, default=2000
+        Number of points, the same for each class up to one.
+    n_features : int, default=10
+        Dimension.
+    width : float, default=3.0
+        Width of the box of centres. Standard deviations of a class are between 0.1 and 3.
+    random_state : int, Generator or None
+        Seed.
+
+    Returns
+    -------
+    Dataset
+        With ``labels``.
+
+    References
+    ----------
+    Su, King and Lyu. Learning to rank using localized geometric mean metrics. SIGIR 2017.
+
+    Examples
+    --------
+    >>> from experiments.data import make_class_mixture
+    >>> make_class_mixture(4, n_samples=60, random_state=0)
+    Dataset('class-mixture', 60 items x 10 features, 60 queries)
+    """
+    _check_count("n_classes", n_classes, 2)
+    _check_count("n_features", n_features, 1)
+    _check_count("n_samples", n_samples, 2 * n_classes)
+    rng = np.random.default_rng(random_state)
+    labels = rng.permutation(np.arange(n_samples) % n_classes)
+    centers = rng.uniform(0, width, (n_classes, n_features))
+    limit = scipy.stats.chi2.ppf(0.95, n_features)
+    X = np.empty((n_samples, n_features))
+    for label, center in enumerate(centers):
+        rows = np.flatnonzero(labels == label)
+        axes = np.linalg.qr(rng.standard_normal((n_features, n_features)))[0]
+        spread = np.exp(rng.uniform(np.log(0.1), np.log(3), n_features))
+        # 95 % lie within: twice as many, and 20, are enough.
+        drawn = rng.standard_normal((2 * rows.size + 20, n_features))
+        within = drawn[np.sum(drawn**2, axis=1) <= limit][: rows.size]
+        X[rows] = center + (within * spread) @ axes.T
+    return Dataset(
+        "class-mixture",
+        X,
+        Relevance.from_labels(labels),
+        labels=labels,
+        description="Normal mixture; items are relevant to those of their class.",
     )
 
 

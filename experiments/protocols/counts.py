@@ -14,11 +14,12 @@ from rankspace import LGMML, BaseRanker, Relevance
 from rankspace.datasets import Dataset
 from rankspace.relevance.splits import hold_out, split_queries
 
-from ..data import make_gaussian_mixture, open_dataset
+from ..data import make_class_mixture, make_gaussian_mixture, open_dataset
 from ..methods import evaluate_ranker
 from ..pictures import curves
 from ..recipe import Recipe
 from ..run import Jobs, Outcome, Table
+from ..tables import paired_table
 
 HELD_OUT = 0.2  # of the rows of songs and spoken letters, as test queries
 
@@ -43,7 +44,8 @@ def run(recipe: Recipe, jobs: Jobs) -> Outcome:
     """A row for each method on each problem, a column for each number of metrics."""
     options, methods = recipe.options, recipe.content["methods"]
     counts, seeds = options["counts"], range(options["n_seeds"])
-    rows, pictures, notes = [], {}, list(recipe.content["notes"])
+    rows, gains, pictures = [], [], {}
+    notes = list(recipe.content["notes"])
     for problem in recipe.content["problems"]:
         pieces = [
             (problem, method["fixed"], count, seed)
@@ -54,17 +56,38 @@ def run(recipe: Recipe, jobs: Jobs) -> Outcome:
         except FileNotFoundError as error:
             notes.append(f"Left out: {problem['label']}. {error}")
             continue
-        means = np.reshape(scores, (len(methods), len(counts), -1)).mean(axis=2)
         panel = {}
-        for method, values in zip(methods, means, strict=True):
+        by_method = np.reshape(scores, (len(methods), len(counts), len(seeds)))
+        for method, values in zip(methods, by_method, strict=True):
             name = f"{problem['label']}, {method['label']}"
-            rows.append((name, problem["measure"], *(f"{v:.3f}" for v in values)))
-            panel[method["label"]] = (counts, values)
+            means = values.mean(axis=1)
+            rows.append((name, problem["measure"], *(f"{v:.3f}" for v in means)))
+            panel[method["label"]] = (counts, means)
+            if "centres" in problem and len(seeds) > 1:
+                gains.append(
+                    _gains(name, problem, dict(zip(counts, values, strict=True)))
+                )
         view = {f"{problem['label']}: {problem['measure']}": panel}
         pictures[problem["name"]] = partial(curves, view, "local metrics", log_x=True)
     header = ["problem, method", "measure", *map(str, counts)]
     table = Table("Score by number of metrics", header, rows)
-    return Outcome(recipe, [table], notes, pictures)
+    return Outcome(recipe, [table, *gains], notes, pictures)
+
+
+def _gains(
+    name: str, problem: Mapping[str, Any], values: Mapping[int, np.ndarray]
+) -> Table:
+    """Gains over one metric, each tested against that with a metric for each centre.
+
+    Draws are new for each seed, so they are independent.
+    """
+    rows = {
+        f"{count} metrics": scores - values[1]
+        for count, scores in values.items()
+        if count > 1
+    }
+    title = f"{name}: gain in {problem['measure']} over one metric"
+    return paired_table(title, rows, f"{problem['centres']} metrics", 0.0)
 
 
 def one_piece(
@@ -93,6 +116,9 @@ def load_problem(problem: Mapping[str, Any], seed: int) -> Problem:
         qid = np.asarray(drawn.qid)
         first = qid < np.median(qid)
         return _train_test(drawn, first, ~first)
+    if kind == "classes":
+        drawn = make_class_mixture(random_state=seed, **problem["options"])
+        return _held_out(drawn.X, drawn, seed)
     if kind in ("cal500", "isolet"):
         return examples(problem, seed)
     dataset = open_dataset(problem["dataset"])
@@ -122,6 +148,11 @@ def examples(problem: Mapping[str, Any], seed: int) -> Problem:
     X = X / np.where(X.std(axis=0) > 0, X.std(axis=0), 1)
     if "n_components" in problem:
         X = PCA(problem["n_components"], random_state=0).fit_transform(X)
+    return _held_out(X, dataset, seed)
+
+
+def _held_out(X: np.ndarray, dataset: Dataset, seed: int) -> Problem:
+    """Some of the rows rank the others."""
     assert dataset.relevance is not None
     n_queries = dataset.relevance.n_queries
     train, test = split_queries(n_queries, HELD_OUT, np.random.RandomState(seed))
