@@ -201,7 +201,7 @@ def _parts(name: str, fold: int) -> tuple[Dataset, Dataset, Dataset]:
     """Training, validation and test part, each ordered by query, as trees need it."""
     dataset = open_dataset(name)
     splits = dataset.splits
-    if f"fold{fold + 1}.train" in splits:
+    if "train" not in splits:
         splits = dataset.fold(fold + 1)
     if "vali" not in splits:
         # A fifth of the training queries.
