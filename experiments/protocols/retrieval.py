@@ -115,7 +115,7 @@ def _pieces(recipe: Recipe, data: Mapping[str, Any]) -> Iterator[Piece]:
             ranks = data.get("ranks", recipe.options["ranks"])
             grids = {m: [{**grids[0][0], "n_components": m}] for m in ranks}
             tried = recipe.options.get("tried_ranks", [])
-            if tried:
+            if tried and method.get("chooses_rank"):
                 grids[0] = [{**grids[ranks[0]][0], "n_components": m} for m in tried]
         fields = {key: method[key] for key in IN_JOBS if key in method}
         for (rank, grid), fold in itertools.product(
