@@ -13,6 +13,7 @@ import numpy as np
 
 from .._engine.checks import check_count
 from .._engine.tables import as_html
+from .clicks import grades_of_clicks
 from .constraints import rows_from_pairs, rows_from_triplets
 from .joins import check_numbering, join_error, row_names, stray_ids
 from .qrels import Judgment, judgments_of
@@ -47,10 +48,10 @@ BACKGROUNDS = get_args(Background)
 class Relevance:
     """Relevance judgments of items for queries: a grade, judged irrelevant, or unjudged.
 
-    Build one with `from_labels`, `from_lists`, `from_qrels`, `from_groups`, `from_pairs` or
-    `from_triplets`. A query points at a row of judged items, and queries may share a row: class
-    labels cost one row a class, never a matrix of items by items. A query that is a row of ``X`` is
-    left out of its own list; its duplicates are not.
+    Build one with `from_labels`, `from_lists`, `from_qrels`, `from_clicks`, `from_groups`,
+    `from_pairs` or `from_triplets`. A query points at a row of judged items, and queries may share
+    a row: class labels cost one row a class, never a matrix of items by items. A query that is a
+    row of ``X`` is left out of its own list; its duplicates are not.
 
     The object has the length of ``X`` and is indexed by rows of ``X``, so scikit-learn's splitters
     and searches take it in the place of ``y``. Subsets of queries come from `take_queries`, the
@@ -358,6 +359,72 @@ class Relevance:
         names = (queries.array, items.array, known_by_name)
         options = (unjudged, min_relevant_grade, weights, *names)
         return cls._build(items.array.size, rows, query_rows, "unjudged", *options)
+
+    @classmethod
+    def from_clicks(
+        cls,
+        log: Any,
+        *,
+        query_ids: Iterable[Hashable] | None = None,
+        item_ids: Iterable[Hashable] | None = None,
+        unknown: Literal["error", "drop"] = "error",
+        min_impressions: int = 1,
+        propensities: Any = None,
+        since: Any = None,
+        until: Any = None,
+        min_relevant_grade: float = 1.0,
+        weights: Any = None,
+    ) -> Relevance:
+        """Relevance from a click log: clicks are grades, and what was not shown is ignored.
+
+        Parameters
+        ----------
+        log : path or dataframe
+            A row for each time that a document was shown: columns of the query, the document, its
+            position from 1, and whether it was clicked (0 or 1), perhaps also the time. A CSV file
+            with a header, also gzipped, a parquet file, or a dataframe of any library.
+        query_ids, item_ids, unknown
+            See `from_qrels`.
+        min_impressions : int, default=1
+            Documents that were shown for a query less often are left out.
+        propensities : array-like, optional
+            The probability that a user looks at each position, from the first on. Each click then
+            counts one over that of its position (inverse-propensity weighting). By default, each
+            click counts 1.
+        since, until : date, datetime, str or float, optional
+            Only what was shown from ``since`` on and before ``until``: dates, ISO 8601 texts, or
+            numbers if the times are. The later part of a log validates what the earlier one taught.
+        min_relevant_grade, weights
+            See `Relevance`.
+
+        Returns
+        -------
+        Relevance
+            With ``unjudged="ignore"``: a document that was shown without a click has grade 0.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from rankspace import Relevance
+        >>> log = pd.DataFrame(
+        ...     [("q", "a", 1, 1), ("q", "b", 2, 0), ("q", "a", 1, 1), ("q", "c", 2, 1)],
+        ...     columns=["query", "document", "position", "clicked"],
+        ... )
+        >>> Relevance.from_clicks(log, item_ids=["a", "b", "c", "d"]).judged(0)
+        (array([0, 1, 2]), array([2., 0., 1.]))
+        >>> Relevance.from_clicks(log, propensities=[1.0, 0.5]).judged(0)[1]
+        array([2., 0., 2.])
+        """
+        grades = grades_of_clicks(log, min_impressions, propensities, since, until)
+        return cls.from_qrels(
+            grades,
+            query_ids=query_ids,
+            item_ids=item_ids,
+            unknown=unknown,
+            unjudged="ignore",
+            min_relevant_grade=min_relevant_grade,
+            weights=weights,
+        )
 
     @classmethod
     def from_groups(
