@@ -67,6 +67,57 @@ def ask(module, values=(3,), **environment):
     return result.stdout.strip(), result.stderr
 
 
+TWO_CLOSURES = """
+import math
+import sys
+from rankspace._engine.compiled import kernel
+
+@kernel
+def plus(x):
+    return x + 10
+
+@kernel
+def minus(x):
+    return x - 10
+
+def closure_of(change):
+    @kernel
+    def inner(x):
+        total = 1.0 * x
+{many_lines}
+        return change(x) + 0 * total
+
+    @kernel
+    def outer(x):
+        return inner(x)
+
+    return outer
+
+closures = {{"plus": closure_of(plus), "minus": closure_of(minus)}}
+print(*[closures[name](1) for name in sys.argv[1:]])
+"""
+
+
+def test_closures_that_different_processes_cached_are_not_confused(tmp_path):
+    """Alone in its process, each would have the same name for the linker."""
+    script = tmp_path / "closures.py"
+    # So that the compiler does not write it into its caller.
+    long = "\n".join(f"        total += math.sin(total + {i})" for i in range(50))
+    script.write_text(TWO_CLOSURES.format(many_lines=long))
+
+    def answers(*names):
+        environ = os.environ | {"PYTHONPATH": str(SOURCE)}
+        command = [sys.executable, str(script), *names]
+        result = subprocess.run(
+            command, env=environ, capture_output=True, text=True, check=True
+        )
+        return [float(number) for number in result.stdout.split()]
+
+    assert answers("plus") == [11]
+    assert answers("minus") == [-9]
+    assert answers("plus", "minus") == [11, -9]
+
+
 def test_no_kernel_bypasses_the_cache_with_fallback():
     files = list(KERNELS.glob("*.py"))
     assert files

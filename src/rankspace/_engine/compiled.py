@@ -41,11 +41,26 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """
     if function is None:
         return lambda function: kernel(function, **options)
+    function.__qualname__ = _symbol_of(function)
     compiled = njit(**OPTIONS, **options)(function)
     # With NUMBA_DISABLE_JIT=1 the function stays as it is.
     if hasattr(compiled, "enable_caching"):
         compiled._cache = _cache_of(function)
     return compiled
+
+
+def _symbol_of(function: Callable[..., Any]) -> str:
+    """The name that machine code is linked by: for a closure, with those of the kernels it calls.
+
+    Two closures of one factory have the same name. Compiled by one process, Numba numbers them;
+    loaded from a cache that several processes wrote, one would be linked in place of the other.
+    """
+    called = [_last_name(cell.cell_contents) for cell in function.__closure__ or ()]
+    return "_".join([function.__qualname__, *called])
+
+
+def _last_name(function: Any) -> str:
+    return getattr(function, "py_func", function).__qualname__.rpartition(".")[2]
 
 
 def _cache_of(function: Callable[..., Any]) -> Any:
