@@ -21,7 +21,7 @@ from rankspace.evaluation.significance import ClusteredMean
 from rankspace.learners.families import Family
 from rankspace.learners.hard_negatives import with_hard_negatives
 from rankspace.metrics.embedding import EmbeddingMetric, unchanged_metric
-from rankspace.metrics.reduction import principal_directions
+from rankspace.metrics.reduction import principal_directions, reducing_map
 from rankspace.search import QuantisedMetric
 from rankspace.search.index import Embedding
 from rankspace.search.quantised import bytes_per_vector
@@ -133,7 +133,7 @@ class SizePath:
         for width, storage in self.grid:
             reduced = metric
             if width < self.widths[0]:
-                reduced = metric.project(directions[:width])
+                reduced = metric.project(reducing_map(directions, width))
             yield QuantisedMetric(reduced, X, storage)
         task = (X, relevance, queries, index)
         for width in self.learned:

@@ -142,6 +142,13 @@ def test_texts_and_metadata_of_a_folder_travel_along(
     store.close()
 
 
+def test_to_fewer_bits(files, capsys):
+    words = "--to pgvector --vectors X.npy --output s.sql --storage float16"
+    assert "::halfvec LIMIT" in answer(capsys, words)
+    pytest.importorskip("faiss")
+    answer(capsys, "--to faiss --vectors X.npy --output i --storage binary")
+
+
 @pytest.mark.parametrize("target", ["elasticsearch", "opensearch"])
 def test_to_a_bulk_file(files, collection, capsys, target):
     words = f"--to {target} --vectors collection --output items.ndjson --table docs"
@@ -172,6 +179,14 @@ def test_a_data_set_brings_its_vectors(capsys):
         ("--to onnx --output no/where", "does not exist: create it first"),
         ("--to npy --vectors wine --output o --ids ids", "--ids can only"),
         ("--to npy --vectors wine --output o", "8 features as the metric takes"),
+        (
+            "--to pgvector --vectors X.npy --output o --storage int8",
+            "storage must be one of float32, float16, binary: got 'int8'",
+        ),
+        (
+            "--to npy --vectors X.npy --output o --storage int8",
+            "--storage can only be used with --to faiss, pgvector or qdrant",
+        ),
         (
             "--to pgvector --vectors X.npy --output o --index ivf",
             "index must be one of exact, hnsw: got 'ivf'",

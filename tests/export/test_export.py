@@ -1,5 +1,6 @@
 """Exports: every target ranks as `Index` does."""
 
+import inspect
 import os
 import shutil
 import subprocess
@@ -426,9 +427,9 @@ def run_psql(server, script, *options, **changes):
     """Run a script by a real psql, in its folder."""
     command = shutil.which("psql")
     if command is None:
-        import pgserver
-
-        command = Path(pgserver.__file__).parent / "pginstall" / "bin" / "psql"
+        command = (
+            Path(inspect.getfile(type(server))).parent / "pginstall" / "bin" / "psql"
+        )
     return subprocess.run(
         [command, "-X", "-q", *options, "-f", script.name, server.get_uri()],
         cwd=script.parent,
@@ -830,30 +831,171 @@ def test_wrong_vectors_leave_no_file(tmp_path, change, message):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("storage", ["float16", "int8"])
+def shared(found, expected):
+    """Mean share of the items of each list that are in the other."""
+    pairs = zip(np.asarray(found), np.asarray(expected), strict=True)
+    return np.mean([np.isin(row, other).mean() for row, other in pairs])
+
+
+def by_storage(metric, X, Q, storage, k=K):
+    ranking = QuantisedMetric(metric, X, storage).index(X).rank(Q, k)
+    return ranking.items.reshape(-1, k)
+
+
+def rescored(candidates, metric, X, Q):
+    """The ten nearest of the candidates by their full vectors."""
+    lists = [np.asarray(row) for row in candidates]
+    return Index(X, metric).rerank(Q, lists).top(K).items.reshape(-1, K)
+
+
+LEAST_SHARED = {"float16": 0.99, "int8": 0.95}
+
+
+@pytest.mark.parametrize("storage", ["float16", "int8", "binary"])
 def test_faiss_keeps_fewer_bits(metric, X, Q, storage, tmp_path):
     """The lists of FAISS are those of a search among rounded vectors."""
     faiss = pytest.importorskip("faiss")
-    small = metric.reduce(X, 4)
+    small = metric.reduce(X, 8)
     index = to_faiss(small, X, tmp_path / "index.faiss", storage=storage)
     again = faiss.read_index(str(tmp_path / "index.faiss"))
-    np.testing.assert_array_equal(index.search(Q, 10)[1], again.search(Q, 10)[1])
-    found = index.search(Q, 10)[1]
-    for rounding, least in ((storage, 0.95), ("float32", 0.9)):
-        expected = QuantisedMetric(small, X, rounding).index(X).rank(Q, 10)
-        pairs = zip(found, expected, strict=True)
-        shares = [np.isin(items, row).mean() for items, (row, _) in pairs]
-        assert np.mean(shares) >= least
+    found = index.search(Q, K)[1]
+    np.testing.assert_array_equal(found, again.search(Q, K)[1])
     store = faiss.downcast_index(again.index)
-    assert store.code_size == {"float16": 8, "int8": 4}[storage]
+    exact = by_storage(small, X, Q, "float32")
+    if storage == "binary":
+        assert store.k_factor == 4
+        by_signs = shared(by_storage(small, X, Q, storage), exact)
+        assert shared(found, exact) > by_signs
+        return
+    assert shared(found, by_storage(small, X, Q, storage)) >= LEAST_SHARED[storage]
+    assert store.code_size == {"float16": 16, "int8": 8}[storage]
+    candidates = index.search(Q, 4 * K)[1]
+    assert shared(rescored(candidates, small, X, Q), exact) >= 0.99
+
+
+@pytest.fixture
+def new_pgvector(connection):
+    """A server whose pgvector has types of fewer bits."""
+    connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+    sql = "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
+    version = connection.execute(sql).fetchone()[0]
+    connection.commit()
+    if version < "0.7":
+        pytest.skip(f"needs pgvector 0.7: got {version}")
+    return connection
+
+
+def assert_best_of_candidates(found, metric, X, Q):
+    """The ten nearest of 40 items that agree with most signs of the query, however ties fall."""
+    signs = [side > 0 for side in (metric.embed_queries(Q), metric.embed_items(X))]
+    distances = metric.distances(Q, X)
+    for query, items in enumerate(found):
+        differing = (signs[0][query] != signs[1]).sum(axis=1)
+        last = np.sort(differing)[4 * K - 1]
+        assert differing[items].max() <= last
+        own = distances[query]
+        assert (np.diff(own[items]) >= -1e-4 * np.abs(own).max()).all()
+        nearer = np.flatnonzero((differing < last) & (own < own[items[-1]] - 1e-3))
+        assert np.isin(nearer, items).all()
+
+
+@pytest.mark.parametrize("storage", ["float16", "binary"])
+@pytest.mark.parametrize("index", ["exact", "hnsw"])
+def test_pgvector_keeps_fewer_bits(
+    metric, X, Q, new_pgvector, server, tmp_path, storage, index
+):
+    small = metric.reduce(X, 8)
+    settings = {"storage": storage, "index": index}
+    sql = to_pgvector(small, X, new_pgvector, **settings, block_size=700)
+    new_pgvector.execute("SET hnsw.ef_search = 400")
+    found = fetch_lists(new_pgvector, sql, small, Q)
+    if storage == "float16":
+        assert shared(found, by_storage(small, X, Q, storage)) >= 0.95
+    elif index == "exact":
+        assert_best_of_candidates(found, small, X, Q)
+    again = to_sql(small, X, tmp_path / "s.sql", table="things", **settings)
+    assert run_psql(server, tmp_path / "s.sql").returncode == 0
+    same = "SELECT count(*) FROM items JOIN things USING (id, embedding)"
+    assert new_pgvector.execute(same).fetchone() == (len(X),)
+    assert again.count("$1::") == 1
+
+
+def test_a_graph_of_fewer_bits_takes_more_components(new_pgvector):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 2500), dtype="f4")
+    metric = unchanged_metric(2500, "dot", X.dtype)
+    for storage in ("float16", "binary"):
+        sql = to_pgvector(
+            metric, X, new_pgvector, storage=storage, index="hnsw", replace=True
+        )
+        new_pgvector.execute("SET enable_seqscan = off")
+        query = (str(X[0].tolist()), 3)
+        plan = new_pgvector.execute(f"EXPLAIN {sql}", query).fetchall()
+        assert "items_rankspace_new" in str(plan)
+        assert new_pgvector.execute(sql, query).fetchone()[0] == 0
+    with pytest.raises(ValueError, match="up to 2000 components stored as"):
+        to_pgvector(metric, X, new_pgvector, index="hnsw", replace=True)
+
+
+def test_an_old_pgvector_is_named(X, connection):
+    class Old:
+        def execute(self, statement):
+            pass
+
+        def fetchone(self):
+            return ("0.6.2",)
+
+    from rankspace.export.pgvector import _check_version
+
+    _check_version(Old(), "float32")
+    with pytest.raises(
+        ValueError, match=r"needs pgvector 0\.7 or later: .* has 0\.6\.2"
+    ):
+        _check_version(Old(), "binary")
+
+
+@pytest.mark.parametrize("storage", ["float32", "float16", "int8", "binary"])
+def test_qdrant_is_told_how_to_quantise(X, Q, storage):
+    qdrant = pytest.importorskip("qdrant_client")
+    client = qdrant.QdrantClient(":memory:")
+    created = []
+    create = client.create_collection
+    client.create_collection = lambda *given, **options: (
+        created.append(options) or create(*given, **options)
+    )
+    metric = make_metric("bilinear").reduce(X, 8)
+    to_qdrant(metric, X[:300], client, storage=storage)
+    (options,) = created
+    datatype = options["vectors_config"].datatype
+    assert datatype == ("float16" if storage == "float16" else None)
+    quantisation = options["quantization_config"]
+    kinds = {"int8": "scalar", "binary": "binary"}
+    assert (quantisation is None) == (storage not in kinds)
+    if quantisation is not None:
+        assert kinds[storage] in quantisation.model_dump(exclude_none=True)
+    found = [
+        [point.id for point in client.query_points("items", vector, limit=K).points]
+        for vector in metric.embed_queries(Q[:20])
+    ]
+    assert shared(found, by_storage(metric, X[:300], Q[:20], "float32")) >= 0.99
+
+
+@pytest.mark.parametrize("export", [to_sql, to_qdrant])
+def test_numbers_beyond_half_precision_are_named(X, export, tmp_path):
+    metric = LinearMetric(1e6 * np.eye(24))
+    place = tmp_path / "s.sql"
+    if export is to_qdrant:
+        place = pytest.importorskip("qdrant_client").QdrantClient(":memory:")
+    with pytest.raises(ValueError, match="half precision needs components up to"):
+        export(metric, X, place, storage="float16")
 
 
 def test_wrong_storage_of_faiss_is_named(metric, X):
     pytest.importorskip("faiss")
     with pytest.raises(
-        ValueError, match="storage must be one of float32, float16, int8"
+        ValueError, match="storage must be one of float32, float16, int8, binary"
     ):
-        to_faiss(metric, X, storage="binary")
+        to_faiss(metric, X, storage="int4")
     with pytest.raises(
         ValueError, match="can only be used with index 'exact': got 'hnsw'"
     ):

@@ -54,6 +54,16 @@ def test_full_width_changes_no_ranking(metric):
         np.testing.assert_array_equal(one, other)
 
 
+def test_components_vary_alike():
+    """The variances of reduced items differ by less than those of principal components."""
+    wide = np.random.default_rng(1).normal(size=(500, 30)) * np.geomspace(20, 1, 30)
+    metric = BilinearMetric(np.eye(30), np.eye(30))
+    variances = metric.reduce(wide, 20).embed_items(wide).var(axis=0)
+    principal = PCA(20).fit(wide).explained_variance_
+    assert variances.sum() == pytest.approx(principal.sum(), rel=0.01)
+    assert variances.max() / variances.min() < 0.2 * principal[0] / principal[-1]
+
+
 def test_precision_and_parameters_stay_and_files_load(tmp_path):
     metric = BilinearMetric(
         A.astype("f4"), B.astype("f4"), similarity="cosine", parameters={"a": 1}

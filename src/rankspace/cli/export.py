@@ -44,9 +44,9 @@ def add_export(verbs: Any) -> None:
     )
     parser.add_argument(
         "--storage",
-        choices=("float32", "float16", "int8"),
+        choices=("float32", "float16", "int8", "binary"),
         default="float32",
-        help="what an exact FAISS index keeps of each number",
+        help="what faiss (an exact index), pgvector or qdrant keeps of each number",
     )
     parser.add_argument(
         "--queries",
@@ -86,9 +86,10 @@ def export(options: argparse.Namespace) -> str:
 
 
 def _check_options(options: argparse.Namespace) -> None:
-    if options.storage != "float32" and options.to != "faiss":
+    if options.storage != "float32" and options.to not in ("faiss", *SERVERS):
         raise ValueError(
-            f"--storage can only be used with --to faiss: got --to {options.to}."
+            "--storage can only be used with --to faiss, pgvector or qdrant: got --to "
+            f"{options.to}."
         )
     if options.url is not None and options.to not in SERVERS:
         raise ValueError(
@@ -207,7 +208,8 @@ def _onnx(metric: Any, options: argparse.Namespace, progress: Any) -> str:
 def _pgvector(metric: Any, options: argparse.Namespace, progress: Any) -> str:
     from ..export import to_pgvector, to_sql
 
-    settings = {**_table_settings(options, progress), "index": options.index}
+    settings = _table_settings(options, progress)
+    settings |= {"index": options.index, "storage": options.storage}
     if options.url is None:
         search = to_sql(metric, path=options.place, **settings)
         return search + _unnamed(settings)
@@ -224,6 +226,7 @@ def _qdrant(metric: Any, options: argparse.Namespace, progress: Any) -> str:
 
     settings = _table_settings(options, progress)
     settings["collection"] = settings.pop("table")
+    settings["storage"] = options.storage
     where: dict[str, Any] = {"path": options.place}
     if options.place is None:
         # The check asks in a thread, whose errors would be printed with the address.

@@ -11,12 +11,13 @@ from .._engine.files import PathLike, replacing
 from .._engine.optional import require
 from .._engine.vectors import BLOCK, VectorBlocks
 from ..metrics.embedding import EmbeddingMetric
+from ..search.quantised import OVERSAMPLING
 from .arrays import Progress, blocks_of, open_blocks, sample_centre
 from .items import Items
 from .sidecar import NamedItems, Sidecar, read_beside
 
 INDEXES = ("exact", "hnsw", "ivf")
-STORAGES = ("float32", "float16", "int8")
+STORAGES = ("float32", "float16", "int8", "binary")
 SCALE_ROWS = 65_536  # sample that the ranges of int8 are taken from
 HNSW_LINKS = 32  # of each node of the graph
 EF_CONSTRUCTION = 200  # candidates for the links of a node
@@ -67,9 +68,11 @@ def to_faiss(
         What to store beside each item, as `ids`.
     index : {"exact", "hnsw", "ivf"}, default="exact"
         Exhaustive search, an HNSW graph, or an inverted file of k-means cells.
-    storage : {"float32", "float16", "int8"}, default="float32"
+    storage : {"float32", "float16", "int8", "binary"}, default="float32"
         What the exhaustive index keeps of each number. "int8" has 256 levels over the range of
-        each dimension. `tune` reports what they lose.
+        each dimension. "binary" keeps signs and two numbers for each item (RaBitQ), and rescores
+        four candidates for each item wanted by full vectors, which the index keeps, too. `tune`
+        reports what they lose; signs alone, which it tests, lose a little more than RaBitQ.
     queries : path or array-like of shape (n_queries, n_query_features), optional
         Sample queries to tune an approximate search on; items by default.
     recall : float, default=0.99
@@ -245,15 +248,33 @@ def _empty_store(
 
 def _quantised_store(faiss: Any, metric: EmbeddingMetric, storage: str) -> Any:
     """An empty exhaustive index of numbers with fewer bits."""
-    kinds = {
-        "float16": faiss.ScalarQuantizer.QT_fp16,
-        "int8": faiss.ScalarQuantizer.QT_8bit,
-    }
     metric_type = faiss.METRIC_L2
     if metric.inner_product:
         metric_type = faiss.METRIC_INNER_PRODUCT
     width = len(metric.item_map)
+    if storage == "binary":
+        signs = _sign_store(faiss, width, metric_type)
+        vectors = faiss.IndexFlat(width, metric_type)
+        store = faiss.IndexRefine(signs, vectors)
+        store.own_fields = store.own_refine_index = True
+        signs.this.disown()
+        vectors.this.disown()
+        store.k_factor = OVERSAMPLING
+        return store
+    kinds = {
+        "float16": faiss.ScalarQuantizer.QT_fp16,
+        "int8": faiss.ScalarQuantizer.QT_8bit,
+    }
     return faiss.IndexScalarQuantizer(width, kinds[storage], metric_type)
+
+
+def _sign_store(faiss: Any, width: int, metric_type: int) -> Any:
+    """An empty index of one bit for each number and two numbers for each item (RaBitQ)."""
+    if not hasattr(faiss, "IndexRaBitQ"):
+        raise ValueError(
+            f"storage 'binary' needs faiss-cpu 1.11 or later: got {faiss.__version__}."
+        )
+    return faiss.IndexRaBitQ(width, metric_type)
 
 
 def _item_maps(faiss: Any, metric: EmbeddingMetric, blocks: VectorBlocks) -> list[Any]:

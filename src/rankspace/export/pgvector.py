@@ -14,10 +14,16 @@ from .._engine.files import PathLike, replacing
 from .._engine.optional import require
 from .._engine.vectors import BLOCK
 from ..metrics.embedding import EmbeddingMetric
+from ..search.quantised import OVERSAMPLING, check_half
 from .arrays import Progress
 from .items import ItemBlock, Items, as_json
 
-MAX_COMPONENTS = {"exact": 16_000, "hnsw": 2_000}  # limits of pgvector
+STORAGES = ("float32", "float16", "binary")
+# Limits of pgvector: of its types, and of its index by what the index holds.
+MAX_COMPONENTS = 16_000
+MAX_INDEXED = {"float32": 2_000, "float16": 4_000, "binary": 64_000}
+INDEXES = ("exact", "hnsw")
+NEEDED_VERSION = (0, 7)  # of pgvector, for halfvec and bits
 # Signature, flags and extension length; then the trailer, a field count of -1.
 BINARY_HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 BINARY_TRAILER = b"\xff\xff"
@@ -49,10 +55,24 @@ class _Table:
     id_type: str
     has_payload: bool
     replace: bool
+    storage: str = "float32"
 
     @property
     def quoted(self) -> str:
         return _quoted(self.name)
+
+    @property
+    def type(self) -> str:
+        """The type of the vectors; bits are only in an index, beside full vectors."""
+        return "halfvec" if self.storage == "float16" else "vector"
+
+    @property
+    def operator(self) -> str:
+        return "<#>" if self.inner_product else "<->"
+
+    def bits(self, vector: str) -> str:
+        """The signs of a vector."""
+        return f"binary_quantize({vector})::bit({self.width})"
 
     @property
     def filled(self) -> str:
@@ -71,7 +91,7 @@ class _Table:
         return [
             "CREATE EXTENSION IF NOT EXISTS vector",
             f"CREATE TABLE {self.filled} (id {self.id_type} PRIMARY KEY, "
-            f"embedding vector({self.width}) NOT NULL{payload})",
+            f"embedding {self.type}({self.width}) NOT NULL{payload})",
         ]
 
     def finish(self, index: str) -> list[str]:
@@ -108,16 +128,29 @@ class _Table:
         )
 
     def create_index(self) -> str:
-        operators = "vector_l2_ops"
-        if self.inner_product:
-            operators = "vector_ip_ops"
-        return f"CREATE INDEX ON {self.filled} USING hnsw (embedding {operators})"
+        kind = "ip" if self.inner_product else "l2"
+        key = f"embedding {self.type}_{kind}_ops"
+        if self.storage == "binary":
+            key = f"({self.bits('embedding')}) bit_hamming_ops"
+        return f"CREATE INDEX ON {self.filled} USING hnsw ({key})"
 
     def select(self, vector: str, limit: str) -> str:
-        operator = "<#>" if self.inner_product else "<->"
+        if self.storage == "binary":
+            return self._rescored(vector, limit)
         return (
-            f"SELECT id FROM {self.quoted} ORDER BY embedding {operator} {vector}::vector "
-            f"LIMIT {limit}"
+            f"SELECT id FROM {self.quoted} ORDER BY embedding {self.operator} "
+            f"{vector}::{self.type} LIMIT {limit}"
+        )
+
+    def _rescored(self, vector: str, limit: str) -> str:
+        """A search by signs, with several candidates for each item wanted, rescored."""
+        query, k = "(SELECT v FROM query)", "(SELECT k FROM query)"
+        near = f"{self.bits('embedding')} <~> {self.bits(query)}"
+        return (
+            f"WITH query AS (SELECT {vector}::vector AS v, {limit}::bigint AS k) "
+            f"SELECT id FROM (SELECT id, embedding FROM {self.quoted} "
+            f"ORDER BY {near} LIMIT {OVERSAMPLING} * {k}) AS near "
+            f"ORDER BY embedding {self.operator} {query} LIMIT {k}"
         )
 
 
@@ -130,6 +163,7 @@ def to_pgvector(
     ids: Any = None,
     payload: Any = None,
     index: str = "exact",
+    storage: str = "float32",
     replace: bool = False,
     block_size: int = BLOCK,
     progress: Progress | None = None,
@@ -157,6 +191,11 @@ def to_pgvector(
     index : {"exact", "hnsw"}, default="exact"
         Exhaustive search, or an HNSW graph. Raise ``hnsw.ef_search`` in the session if its recall
         is too low.
+    storage : {"float32", "float16", "binary"}, default="float32"
+        "float16" stores ``halfvec``, whose graph takes 4,000 components instead of 2,000. "binary"
+        searches by the signs of components, in a graph of bits if there is one, and rescores four
+        candidates for each item wanted by their full vectors, which stay in the table. Both need
+        pgvector 0.7.
     replace : bool, default=False
         Replace an existing table of that name. The new one is filled beside it, so that the old one
         is searched until the last moment. Rights on it are granted anew; views of it are an error.
@@ -183,19 +222,21 @@ def to_pgvector(
     ValueError: table must be lower-case letters, digits and _, or schema.table: got 'no table'.
     """
     items = Items(metric, vectors, ids, payload, block_size)
-    definition = _table(items, table, index, replace)
+    definition = _table(items, table, index, storage, replace)
     psycopg = require("psycopg", extra="pgvector")
     session = connection
     if isinstance(connection, str):
         session = _connect(psycopg, connection)
     try:
         with session.transaction(), session.cursor() as cursor:
-            for statement in definition.create():
-                cursor.execute(statement)
+            create_extension, create_table = definition.create()
+            cursor.execute(create_extension)
+            _check_version(cursor, storage)
+            cursor.execute(create_table)
             with cursor.copy(definition.copy()) as copy:
                 copy.write(BINARY_HEADER)
                 for block in items.blocks(progress):
-                    copy.write(_binary(block))
+                    copy.write(_binary(block, storage))
                 copy.write(BINARY_TRAILER)
             for statement in definition.finish(index):
                 cursor.execute(statement)
@@ -209,6 +250,19 @@ def to_pgvector(
         if session is not connection:
             session.close()
     return definition.select("%s", "%s")
+
+
+def _check_version(cursor: Any, storage: str) -> None:
+    """Raise if the extension is too old for the storage."""
+    if storage == "float32":
+        return
+    cursor.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
+    version = cursor.fetchone()[0]
+    if tuple(map(int, version.split(".")[:2])) < NEEDED_VERSION:
+        raise ValueError(
+            f"storage {storage!r} needs pgvector 0.7 or later: the server has {version}. Update "
+            "it, or pass storage='float32'."
+        )
 
 
 def _connect(psycopg: Any, address: str) -> Any:
@@ -234,6 +288,7 @@ def to_sql(
     ids: Any = None,
     payload: Any = None,
     index: str = "exact",
+    storage: str = "float32",
     replace: bool = False,
     block_size: int = BLOCK,
     progress: Progress | None = None,
@@ -259,6 +314,11 @@ def to_sql(
         What to store beside each item, in the column ``payload`` of type ``jsonb``.
     index : {"exact", "hnsw"}, default="exact"
         Exhaustive search, or an HNSW graph.
+    storage : {"float32", "float16", "binary"}, default="float32"
+        "float16" stores ``halfvec``, whose graph takes 4,000 components instead of 2,000. "binary"
+        searches by the signs of components, in a graph of bits if there is one, and rescores four
+        candidates for each item wanted by their full vectors, which stay in the table. Both need
+        pgvector 0.7.
     replace : bool, default=False
         Replace an existing table of that name. The new one is filled beside it, so that the old one
         is searched until the last moment. Rights on it are granted anew; views of it are an error.
@@ -292,12 +352,14 @@ def to_sql(
     <BLANKLINE>
     """
     items = Items(metric, vectors, ids, payload, block_size)
-    definition = _table(items, table, index, replace)
+    definition = _table(items, table, index, storage, replace)
     with replacing(path) as stream:
         stream.write(PROLOGUE.encode())
         for statement in definition.create():
             stream.write(f"{statement};\n".encode())
         for block in items.blocks(progress):
+            if storage == "float16":
+                check_half(block.vectors)
             for start in range(0, len(block.vectors), ROWS_PER_INSERT):
                 rows = slice(start, start + ROWS_PER_INSERT)
                 stream.write(f"{definition.insert(block, rows)};\n".encode())
@@ -311,8 +373,9 @@ def _quoted(name: str) -> str:
     return ".".join(f'"{part}"' for part in name.split("."))
 
 
-def _table(items: Items, name: str, index: str, replace: bool) -> _Table:
-    check_choice(index, "index", MAX_COMPONENTS)
+def _table(items: Items, name: str, index: str, storage: str, replace: bool) -> _Table:
+    check_choice(index, "index", INDEXES)
+    check_choice(storage, "storage", STORAGES)
     if not NAME.fullmatch(name):
         raise ValueError(
             f"table must be lower-case letters, digits and _, or schema.table: got {name!r}."
@@ -323,17 +386,20 @@ def _table(items: Items, name: str, index: str, replace: bool) -> _Table:
             f"names of tables and schemas must have at most {MAX_NAME} characters, as PostgreSQL "
             f"cuts off the rest: {longest!r} has {len(longest)}."
         )
-    limit = MAX_COMPONENTS[index]
+    limit = MAX_COMPONENTS
+    if index == "hnsw":
+        limit = min(limit, MAX_INDEXED[storage])
     if items.width > limit:
         raise ValueError(
-            f"with index={index!r} pgvector takes vectors of up to {limit} components: got "
-            f"{items.width}. Learn fewer components, or pass index='exact'."
+            f"with index={index!r} pgvector takes vectors of up to {limit} components stored as "
+            f"{storage!r}: got {items.width}. Reduce the metric, or pass index='exact'."
         )
     _check_no_nul(items)
     id_type = "bigint" if items.ids is None else "text"
     has_payload = items.payload is not None
     inner_product = items.metric.inner_product
-    return _Table(name, items.width, inner_product, id_type, has_payload, replace)
+    settings = (has_payload, replace, storage)
+    return _Table(name, items.width, inner_product, id_type, *settings)
 
 
 def _check_no_nul(items: Items) -> None:
@@ -345,17 +411,21 @@ def _check_no_nul(items: Items) -> None:
             )
 
 
-def _binary(block: ItemBlock) -> bytes:
+def _binary(block: ItemBlock, storage: str) -> bytes:
     """Rows in the binary COPY format: fields, each preceded by its length in bytes."""
     n, width = block.vectors.shape
+    number: np.dtype[Any] = np.dtype(">f4")
+    if storage == "float16":
+        check_half(block.vectors)
+        number = np.dtype(">f2")
     vector = [
         ("bytes", ">i4"),
         ("width", ">i2"),
         ("unused", ">i2"),
-        ("values", ">f4", (width,)),
+        ("values", number, (width,)),
     ]
     fields = np.zeros(n, dtype=vector)
-    fields["bytes"] = 4 + 4 * width
+    fields["bytes"] = 4 + number.itemsize * width
     fields["width"] = width
     fields["values"] = block.vectors
     n_fields = b"\0\2" if block.payloads is None else b"\0\3"

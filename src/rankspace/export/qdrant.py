@@ -7,13 +7,16 @@ import re
 from typing import Any
 from uuid import uuid4
 
+from .._engine.checks import check_choice
 from .._engine.optional import require
 from .._engine.vectors import BLOCK
 from ..metrics.embedding import EmbeddingMetric
+from ..search.quantised import check_half
 from .arrays import Progress
 from .items import ItemBlock, Items
 
 BATCH = 256  # points per request
+STORAGES = ("float32", "float16", "int8", "binary")
 
 
 def to_qdrant(
@@ -24,6 +27,7 @@ def to_qdrant(
     collection: str = "items",
     ids: Any = None,
     payload: Any = None,
+    storage: str = "float32",
     replace: bool = False,
     block_size: int = BLOCK,
     progress: Progress | None = None,
@@ -52,6 +56,11 @@ def to_qdrant(
         Names of the items.
     payload : sequence of dict, optional
         What to store beside each item, as fields of the point's payload.
+    storage : {"float32", "float16", "int8", "binary"}, default="float32"
+        "float16" stores half precision. "int8" and "binary" are quantisations of Qdrant, which the
+        server searches by; it keeps full vectors, too. Let it rescore candidates by them with
+        ``search_params=SearchParams(quantization=QuantizationSearchParams(rescore=True,
+        oversampling=4.0))``. A local store takes the configuration and searches full vectors.
     replace : bool, default=False
         Replace what an earlier export uploaded under that name.
     block_size : int, default=8192
@@ -70,22 +79,38 @@ def to_qdrant(
     >>> [point.payload["name"] for point in nearest.points]
     ['c', 'b']
     """
+    check_choice(storage, "storage", STORAGES)
     items = Items(metric, vectors, ids, payload, block_size)
     _check_fields(items)
     models = require("qdrant_client.models", extra="qdrant")
     _check_name(client, collection, replace)
     filled = f"{collection}-rankspace-{uuid4().hex[:12]}"
-    distance = models.Distance.DOT if metric.inner_product else models.Distance.EUCLID
-    client.create_collection(
-        filled, models.VectorParams(size=items.width, distance=distance)
-    )
+    client.create_collection(filled, **_configuration(models, items, storage))
     try:
-        _upload(items, client, filled, progress)
+        _upload(items, client, filled, storage, progress)
         _switch(models, client, collection, filled)
     except BaseException:
         client.delete_collection(filled)
         raise
     _delete_others(client, collection, filled)
+
+
+def _configuration(models: Any, items: Items, storage: str) -> dict[str, Any]:
+    """How vectors are stored and compared."""
+    inner_product = items.metric.inner_product
+    distance = models.Distance.DOT if inner_product else models.Distance.EUCLID
+    datatype = models.Datatype.FLOAT16 if storage == "float16" else None
+    vectors = models.VectorParams(
+        size=items.width, distance=distance, datatype=datatype
+    )
+    quantisation = None
+    if storage == "int8":
+        how = models.ScalarQuantizationConfig(type=models.ScalarType.INT8)
+        quantisation = models.ScalarQuantization(scalar=how)
+    if storage == "binary":
+        bits = models.BinaryQuantizationConfig()
+        quantisation = models.BinaryQuantization(binary=bits)
+    return {"vectors_config": vectors, "quantization_config": quantisation}
 
 
 def _check_fields(items: Items) -> None:
@@ -118,11 +143,13 @@ def _collections(client: Any) -> list[str]:
 
 
 def _upload(
-    items: Items, client: Any, collection: str, progress: Progress | None
+    items: Items, client: Any, collection: str, storage: str, progress: Progress | None
 ) -> None:
     start = 0
     for block in items.blocks(progress):
         stop = start + len(block.vectors)
+        if storage == "float16":
+            check_half(block.vectors)
         client.upload_collection(
             collection,
             vectors=block.vectors,

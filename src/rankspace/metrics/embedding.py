@@ -12,7 +12,7 @@ from .._engine.checks import SIMILARITIES, check_choice
 from .._engine.rows import check_n_features, float_rows, ready_vector
 from .._engine.similarity import unit_rows
 from .._engine.vectors import check_no_overflow, power_of_two
-from .reduction import check_width, principal_directions
+from .reduction import check_width, principal_directions, reducing_map
 from .storage import StoredMetric, read_only_array
 
 if TYPE_CHECKING:
@@ -74,8 +74,9 @@ class EmbeddingMetric(StoredMetric):
         """Reduce the dimension of mapped vectors, for a smaller index.
 
         The maps are followed by a projection on the first principal components of the mapped
-        items, which keeps as much of their variance as so few dimensions can. At full width no
-        ranking changes. Both sides are mapped then: items have to be embedded anew.
+        items, which keeps as much of their variance as so few dimensions can. They are turned at
+        random, so that all dimensions vary alike and signs alone say much (`QuantisedMetric`). At
+        full width no ranking changes. Both sides are mapped then: items have to be embedded anew.
 
         Parameters
         ----------
@@ -103,7 +104,8 @@ class EmbeddingMetric(StoredMetric):
         n_components = check_width(n_components, len(self.item_map))
         X = as_vectors(X, "X")
         check_n_features(X, self.n_features, "X")
-        return self.project(principal_directions(self, X)[:n_components])
+        directions = principal_directions(self, X)
+        return self.project(reducing_map(directions, n_components))
 
     def project(self, directions: Any) -> Self:
         """The metric with mapped vectors projected on some directions.

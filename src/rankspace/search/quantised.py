@@ -70,7 +70,7 @@ class QuantisedMetric:
         """Items as they are stored, in full precision again."""
         vectors = self.metric.embed_items(X)
         if self.storage == "float16":
-            _check_half(vectors)
+            check_half(vectors)
             return vectors.astype(np.float16).astype(vectors.dtype)
         if self.storage == "int8":
             codes = np.rint(vectors / self.scales).clip(-LEVELS, LEVELS)
@@ -88,7 +88,8 @@ class QuantisedMetric:
         return Index(X, self)
 
 
-def _check_half(vectors: np.ndarray) -> None:
+def check_half(vectors: np.ndarray) -> None:
+    """Raise if half precision cannot hold the vectors."""
     largest = float(np.abs(vectors).max(initial=0))
     if largest > float(np.finfo(np.float16).max):
         raise TooLarge(

@@ -21,7 +21,7 @@ from ..evaluation.held_out import orientation
 from ..evaluation.significance import ClusteredMean
 from ..learners.families import Family
 from ..metrics.embedding import unchanged_metric
-from ..metrics.reduction import check_width, principal_directions
+from ..metrics.reduction import check_width, principal_directions, reducing_map
 from ..relevance.relevance import Relevance
 from ..search.index import Embedding, Index
 from ..search.quantised import QuantisedMetric, TooLarge, bytes_per_vector
@@ -77,7 +77,7 @@ class WidthPath:
         reduced = metric
         directions = principal_directions(metric, X)
         for width in self.widths:
-            reduced = metric.project(directions[:width])
+            reduced = metric.project(reducing_map(directions, width))
             yield reduced
         for storage in self.storages:
             yield QuantisedMetric(reduced, X, storage)
