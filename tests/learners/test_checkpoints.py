@@ -1,5 +1,6 @@
 """Checkpoints: a fit that resumes ends as if it had never been interrupted, or it is refused."""
 
+import json
 import logging
 import os
 import shutil
@@ -13,13 +14,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse
-from safetensors.numpy import save_file
+from safetensors.numpy import load, save, save_file
 
 from rankspace import FRML, MLR, Relevance, RobustMLR
 from rankspace._engine import digest as _digest
 from rankspace._engine.digest import digest
 from rankspace.learners.solvers import checkpoint as _checkpoint
 from rankspace.learners.solvers.checkpoint import Checkpoint
+from rankspace.metrics.storage import split_header
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -320,6 +322,74 @@ def test_every_flipped_bit_and_every_cut_is_found(tmp_path):
             checkpoint.load()
     path.write_bytes(content)
     assert checkpoint.load()["history"] == [{"gap": np.inf}]
+
+
+# ---------------------------------------------------------------------- written on purpose
+
+
+def sealed(arrays, header):
+    """A file with a right checksum."""
+    header = {**header, "checksum": _checkpoint.NO_CHECKSUM}
+    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    return _checkpoint._seal(save(arrays, header))
+
+
+def crafted_states(state):
+    """States with one value that no fit writes."""
+    for name, value in state.items():
+        yield {key: value for key, value in state.items() if key != name}
+        # These numbers are counts or may be negative; of the rest, -1 is wrong everywhere.
+        signed = ("upper", "lower", "slack", "best_score", "progress", "done")
+        wrong = ["x", [0], {"a": 1}, 10**30]
+        wrong += [] if name in signed else [-1]
+        wrong += [None] if name != "progress" else []
+        wrong += [float("nan")] if isinstance(value, float) else []
+        wrong += [[{}], [{"seconds": None}]] if name == "history" else []
+        wrong += [{"project": 1}, {"_last_rank": 10**9}] if name == "cone" else []
+        for other in wrong:
+            yield {**state, name: other}
+
+
+def crafted_arrays(arrays):
+    """Arrays of which one has another shape or type, or no finite numbers."""
+    for name, array in arrays.items():
+        yield {key: value for key, value in arrays.items() if key != name}
+        wrong = [array[:-1], np.concatenate([array, array]), array.ravel()[None, None]]
+        wrong += [array.astype("f4"), np.array(1.0)]
+        if array.dtype.kind == "f":
+            wrong += [np.full_like(array, np.nan), array.astype(int)]
+        for other in wrong:
+            yield {**arrays, name: other}
+    for name in {"problem.gram", "problem.alpha"} & arrays.keys():
+        yield {**arrays, name: -1 - arrays[name]}
+
+
+@pytest.mark.parametrize("case", ["mlr", "mlr sampled", "robust", "frml"])
+def test_a_crafted_state_is_refused_before_it_is_used(case, saved):
+    path, copies = saved
+    fit(case, checkpoint=path)
+    content = copies[len(copies) // 2].read_bytes()
+    header = split_header(content)[0]["__metadata__"]
+    arrays, state = load(content), json.loads(header["state"])
+    # What is changed below is all that is wrong with the files.
+    path.write_bytes(sealed(arrays, header))
+    fit(case, checkpoint=path)
+    files = [
+        sealed(arrays, {**header, "state": json.dumps(changed)})
+        for changed in crafted_states(state)
+    ]
+    files += [sealed(changed, header) for changed in crafted_arrays(arrays)]
+    for name in ("digests", "state", "transposed"):
+        for text in ("", "null", "1", '"x"', "[1]", '["no"]', "[" * 10**5):
+            if (name, text) != ("transposed", '"x"'):
+                files.append(sealed(arrays, {**header, name: text}))
+        files.append(sealed(arrays, {k: v for k, v in header.items() if k != name}))
+    for file in files:
+        path.write_bytes(file)
+        with pytest.raises(
+            ValueError, match=r"must be (a checkpoint|of the same data)"
+        ):
+            fit(case, checkpoint=path)
 
 
 # ---------------------------------------------------------------------- what is stored and hashed

@@ -264,7 +264,11 @@ class FRML(CallbackFit, ValidatedFit, LinearRanker):
         self._check_params(X.shape[1])
         given = validation_split(self, (X, relevance, queries), **validation)
         checkpoint = self._checkpoint_of(X, relevance, queries, given)
-        stored = checkpoint.load()
+        schedule = Schedule(self.n_triplets, self.check_every, self.patience)
+        shape = (X.shape[1], self._rank(X.shape[1]))
+        stored = checkpoint.load(
+            partial(TrainingState.check, shape=shape, schedule=schedule)
+        )
         state = None if stored is None else TrainingState.from_dict(stored)
         seed = self._seed() if state is None else state.seed
         split = given or self._split(X, relevance, queries, seed)
@@ -273,7 +277,6 @@ class FRML(CallbackFit, ValidatedFit, LinearRanker):
         if state is None:
             state = self._first_state(points.items, scaling.divisor, seed)
         descent = self._descent(points, split.relevance, seed)
-        schedule = Schedule(self.n_triplets, self.check_every, self.patience)
         validator = _validator(split, scaling, points, self.measure)
         at_check = partial(self._at_check, checkpoint, scaling.divisor, X.dtype)
         with checkpoint.named_in_errors():

@@ -15,6 +15,7 @@ import numpy as np
 
 from ...._engine.parallel import check_interruption
 from ...._engine.parallel.threads import single_threaded_blas
+from ..checkpoint import check_shapes
 from .cones import AllVectors
 from .simplex_qp import simplex_qp
 
@@ -145,6 +146,29 @@ class PlaneProblem:
         cone = {name: n for name, n in vars(self.cone).items() if isinstance(n, int)}
         return {**state, "rho": float(self.rho), "cone": cone}
 
+    def check_state(self, state: dict[str, Any]) -> None:
+        """Raise ValueError if the planes of a state do not fit each other; kernels rely on it."""
+        n = state["problem.delta"].size
+        d = self.cone.identity.size
+        planes = {
+            "psi": (n, d),
+            "gram": (n, n),
+            "delta": (n,),
+            "alpha": (n,),
+            "idle": (n,),
+        }
+        names = [name for name in vars(self) if f"problem.{name}" in state]
+        shapes = {f"problem.{name}": planes.get(name, self.Z.shape) for name in names}
+        check_shapes(state, shapes)
+        most = max(self._most, 1.0 / self.C)
+        in_range = min(self._least, 1.0 / self.C) <= state["rho"] <= most
+        if not in_range or (state["problem.alpha"] < 0).any():
+            raise ValueError("rho or alpha is out of its range")
+        if any(rank > len(self.cone.identity) for rank in state["cone"].values()):
+            raise ValueError("cone holds a rank above the number of features")
+        if not _are_products(state["problem.gram"], state["problem.psi"]):
+            raise ValueError("gram must hold the products of psi")
+
     def set_state(self, state: dict[str, Any]) -> None:
         """Continue from what `get_state` returned."""
         for name, value in state.items():
@@ -237,6 +261,14 @@ class PlaneProblem:
             for name in ("psi", "delta", "alpha", "idle"):
                 setattr(self, name, getattr(self, name)[recent])
             self.gram = self.gram[np.ix_(recent, recent)]
+
+
+def _are_products(gram: np.ndarray, rows: np.ndarray) -> bool:
+    """Whether a matrix holds the inner products of rows, up to rounding."""
+    with np.errstate(all="ignore"):
+        products = rows @ rows.T
+        rounding = 1e-6 * np.abs(products).max(initial=0.0)
+        return np.allclose(gram, products, rtol=0, atol=rounding)
 
 
 class VectorProblem(PlaneProblem):

@@ -9,12 +9,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..checkpoint import Checkpoint
+from ..checkpoint import Checkpoint, check_like, check_shapes
 from .admm import PlaneProblem
 from .ranking_loss import Plane
 
 # Called with each row of the history and the best point so far; returns whether to stop.
 Callback = Callable[[dict[str, float], np.ndarray], bool]
+
+# The row of a round in the history.
+ROW = {
+    "upper": 0.0,
+    "lower": 0.0,
+    "gap": 0.0,
+    "violation": 0.0,
+    "slack": 0.0,
+    "n_constraints": 0,
+    "inner_iterations": 0,
+    "seconds": 0.0,
+}
 
 
 class SolverResult(NamedTuple):
@@ -164,9 +176,18 @@ class _Rounds:
         self.started = time.perf_counter()
         stored = None
         if checkpoint is not None:
-            stored = checkpoint.load()
+            stored = checkpoint.load(self._check)
         if stored is not None:
             self._resume(stored)
+
+    def _check(self, stored: dict[str, Any]) -> None:
+        """Raise ValueError unless the rounds can go on from a state."""
+        example = {**vars(self.state), **self.problem.get_state(), "history": [ROW]}
+        check_like(stored, example, "the state")
+        check_shapes(stored, {"W": self.state.W.shape, "best": self.state.W.shape})
+        self.problem.check_state(stored)
+        if not stored["history"]:
+            raise ValueError("history must not be empty")
 
     def _resume(self, stored: dict[str, Any]) -> None:
         self.problem.set_state(stored)

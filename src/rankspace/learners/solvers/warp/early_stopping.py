@@ -16,6 +16,7 @@ import numpy as np
 from ....evaluation.measures import evaluate
 from ....relevance.relevance import Relevance
 from ....search.index import Index
+from ..checkpoint import check_like, check_shapes
 from .descent import Descent, Progress, Statistics
 
 DECAY = 4.0  # the learning rate is divided by this when nothing improves
@@ -23,6 +24,18 @@ MAX_CUTS = 3  # of the learning rate, before training stops early
 # Triplets between two choices of the embedding strategy.
 MIN_STRETCH = 320
 MAX_STRETCH = 5000
+# The row of a check in the history.
+ROW = {
+    "n_triplets": 0,
+    "score": 0.0,
+    "loss": 0.0,
+    "violators": 0.0,
+    "draws": 0.0,
+    "step": 0.0,
+    "multiplier": 0.0,
+    "strategy": "",
+    "seconds": 0.0,
+}
 
 
 @dataclass
@@ -64,6 +77,26 @@ class TrainingState:
     def as_dict(self) -> dict[str, Any]:
         """The fields, those of the progress included, for a checkpoint."""
         return {**vars(self), "progress": None, **vars(self.progress)}
+
+    @staticmethod
+    def check(
+        state: dict[str, Any], shape: tuple[int, int], schedule: Schedule
+    ) -> None:
+        """Raise ValueError unless training can go on from what `as_dict` returned.
+
+        ``shape`` is that of the factor.
+        """
+        factor = np.zeros(shape)
+        example = TrainingState(Progress(factor, factor), 0, factor).as_dict()
+        check_like(state, {**example, "history": [ROW]}, "the state")
+        check_shapes(state, dict.fromkeys(("F", "start", "best"), shape))
+        sums = [state[name] for name in ("distance", "squares", "draws")]
+        if min(sums) < 0 or state["multiplier"] <= 0 or state["seed"] >= 2**32:
+            raise ValueError(
+                "a sum is negative, multiplier not positive, or seed too large"
+            )
+        if not state["done"] and state["n_triplets"] >= schedule.n_triplets:
+            raise ValueError("n_triplets is beyond the end of the training")
 
     @classmethod
     def from_dict(cls, state: dict[str, Any]) -> TrainingState:
