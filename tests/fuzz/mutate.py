@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from fuzz.seeds import JSON_VALUES
+from rankspace.learners.solvers.checkpoint import SEALED, _seal
 
 Random = np.random.Generator
 Mutator = Callable[[bytes, Random], bytes]
@@ -125,17 +126,26 @@ def change_numbers(content: bytes, random: Random) -> bytes:
     return content[:start] + mutate(content[start:], random)
 
 
+def change_checkpoint(content: bytes, random: Random) -> bytes:
+    """A checkpoint changed behind its checksum, which is made right again."""
+    mutate = (change_safetensors, change_numbers)[random.integers(2)]
+    changed = mutate(content, random)
+    return _seal(changed) if SEALED in changed else changed
+
+
 def _change_value(tree: Any, random: Random) -> None:
-    """Change, remove or add a value somewhere in nested mappings, also those stored as text."""
-    if not isinstance(tree, dict) or not tree:
+    """Change or remove a value somewhere in nested mappings and lists, also those kept as text."""
+    if not isinstance(tree, dict | list) or not tree:
         return
-    key = list(tree)[random.integers(len(tree))]
+    key = (list(tree) if isinstance(tree, dict) else range(len(tree)))[
+        random.integers(len(tree))
+    ]
     value = tree[key]
-    if isinstance(value, str) and value.startswith("{"):
+    if isinstance(value, str) and value.startswith(("{", "[")):
         inner = json.loads(value)
         _change_value(inner, random)
         tree[key] = json.dumps(inner)
-    elif isinstance(value, dict) and random.random() < 0.9:
+    elif isinstance(value, dict | list) and random.random() < 0.9:
         _change_value(value, random)
     elif random.random() < 0.1:
         del tree[key]

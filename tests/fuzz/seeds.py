@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import tempfile
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,15 @@ from typing import Any
 import numpy as np
 import safetensors.numpy
 
-from rankspace import AsymmetricMetric, BilinearMetric, LinearMetric, LocalMetric
-from rankspace.learners.solvers.checkpoint import Checkpoint
+from rankspace import (
+    FRML,
+    MLR,
+    AsymmetricMetric,
+    BilinearMetric,
+    KernelMetric,
+    LinearMetric,
+    LocalMetric,
+)
 from rankspace.metrics.feature_scaling import FeatureScaling
 
 LETOR = (
@@ -92,6 +100,17 @@ def parquet() -> list[bytes]:
     ]
 
 
+def parquet_texts() -> list[bytes]:
+    """A table of texts with ids; none without pyarrow."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        return []
+    table = pa.table({"_id": ["a", "b"], "title": ["A", None], "text": ["cat", "dog"]})
+    return [_stream(lambda out: pq.write_table(table, out))]
+
+
 def arrow() -> list[bytes]:
     """The same tables in both formats of Arrow, one of them compressed; none without pyarrow."""
     try:
@@ -134,6 +153,10 @@ def metrics() -> list[bytes]:
         AsymmetricMetric(*maps, query_offset=offset),
         LocalMetric(rng.normal(size=(2, 2, 3)), [1.0, 2.0], kernel="paper"),
     ]
+    kernels = [{"name": "rbf", "gamma": 0.5}, {"name": "poly", "degree": 2}]
+    found.append(KernelMetric(maps[0], rng.normal(size=(2, 4)), kernels=kernels))
+    own = [{"name": "precomputed"}]
+    found.append(KernelMetric(np.zeros((3, 0)), rng.normal(size=(2, 3)), kernels=own))
     X = rng.normal(size=(8, 3))
     for kind in ("standard", "rank-gauss", "joined"):
         scaling = FeatureScaling.of(X, kind)
@@ -151,14 +174,38 @@ def metrics() -> list[bytes]:
     return [_written(metric.save) for metric in found]
 
 
+def classes() -> tuple[np.ndarray, np.ndarray]:
+    """Twelve points of two classes, which the fits of checkpoints learn from."""
+    y = np.arange(12) % 2
+    return np.random.default_rng(0).normal(size=(12, 2)) + y[:, None], y
+
+
+def interrupted_fits(path: Path) -> list[Any]:
+    """Learners whose fits stop early, with what lets them go on."""
+    common = {"checkpoint": path, "random_state": 0}
+    sampled = MLR(max_iter=2, batch_size=6, tol=1e-6, **common)
+    short = {"n_triplets": 80, "check_every": 20, "batch_size": 10}
+    return [
+        (MLR(max_iter=2, tol=1e-6, **common), {"max_iter": 4}),
+        (sampled, {"max_iter": 4}),
+        (FRML(callback=lambda row: True, **short, **common), {"callback": None}),
+    ]
+
+
 def checkpoints() -> list[bytes]:
-    """A checkpoint of two arrays."""
-    state = {"W": vectors(), "round": 3, "done": False}
+    """Checkpoints of fits that were stopped."""
+    X, y = classes()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return [
+            _written(lambda path, i=i: interrupted_fits(path)[i][0].fit(X, y))
+            for i in range(3)
+        ]
 
-    def write(path: Path) -> None:
-        Checkpoint(path, {"X": "0"}).save(state)
 
-    return [_written(write)]
+def idx() -> list[bytes]:
+    """A gzipped file of the images of MNIST: a header, and bytes."""
+    return [gzip.compress(bytes(8) + bytes(range(12)), mtime=0)]
 
 
 def texts(*contents: str) -> list[bytes]:

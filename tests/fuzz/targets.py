@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import inspect
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,8 +27,8 @@ from rankspace.datasets import (
     read_texts,
     read_trec_run,
 )
+from rankspace.datasets._fetch_tables import _read_idx, _read_numbers
 from rankspace.export import Sidecar
-from rankspace.learners.solvers.checkpoint import Checkpoint
 
 MAX_FEATURES = 64  # of accepted metrics that are tried out
 QREL_IDS = {"query_ids": ["q1", "q2"], "item_ids": ["a", "b", "c"]}
@@ -153,9 +154,37 @@ def read_sidecar(path: Path) -> None:
     assert items.payload is None or len(items.payload) == len(items.ids)
 
 
-def read_checkpoint(path: Path) -> None:
-    """Load a checkpoint."""
-    Checkpoint(path, {"X": "0"}).load()
+def resume(path: Path) -> None:
+    """Go on from a checkpoint, by the learner that wrote it."""
+    with warnings.catch_warnings():
+        # A fit of a few rounds does not converge.
+        warnings.simplefilter("ignore")
+        _resume(path)
+
+
+def _resume(path: Path) -> None:
+    for learner, more in seeds.interrupted_fits(path):
+        try:
+            learner.set_params(**more).fit(*seeds.classes())
+        except FloatingPointError:
+            # What it learned overflows, and it says so.
+            return
+        except ValueError as error:
+            refusal = error
+            continue
+        assert np.isfinite(learner.components_).all()
+        return
+    raise refusal
+
+
+def read_images(path: Path) -> None:
+    """Read the bytes of images."""
+    assert _read_idx(path, header=8, width=4).shape[1] == 4
+
+
+def read_table(path: Path) -> None:
+    """Read a table of numbers, as those of the data folder."""
+    assert np.isfinite(_read_numbers(path, delimiter=",")).all()
 
 
 def read_labels(path: Path) -> None:
@@ -202,7 +231,10 @@ TARGETS = {
     "arrow": Target(".arrow", read_and_rank, seeds.arrow, BYTES),
     "metric": Target(".safetensors", use_metric, seeds.metrics, SAFETENSORS),
     "checkpoint": Target(
-        ".safetensors", read_checkpoint, seeds.checkpoints, SAFETENSORS
+        ".safetensors",
+        resume,
+        seeds.checkpoints,
+        (*BYTES, *[mutate.change_checkpoint] * 12),
     ),
     "letor": Target(".txt", read_candidates, lambda: seeds.texts(seeds.LETOR), TEXT),
     "letor-gz": Target(
@@ -217,6 +249,13 @@ TARGETS = {
     "csv": Target(".csv", read_texts_to_embed, lambda: seeds.texts(seeds.CSV), TEXT),
     "csv-gz": Target(
         ".csv.gz", read_texts_to_embed, lambda: seeds.texts(seeds.CSV)[1:], GZIPPED
+    ),
+    "texts-parquet": Target(
+        ".parquet", read_texts_to_embed, seeds.parquet_texts, BYTES
+    ),
+    "idx": Target(".gz", read_images, seeds.idx, (*BYTES, mutate.change_gzipped)),
+    "table": Target(
+        ".data.gz", read_table, lambda: seeds.texts("1,2.5\n-3,4e5\n"), GZIPPED
     ),
     "sidecar": Target(
         ".ids-00000001.jsonl", read_sidecar, lambda: seeds.texts(*seeds.SIDECAR), TEXT

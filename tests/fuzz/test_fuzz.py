@@ -33,8 +33,8 @@ def test_mutated_files_are_read_or_refused(target):
     with target.file() as path:
         contents = map(target.content, range(N_INPUTS))
         accepted = [target.try_content(path, content) for content in contents]
-    # Inputs that are refused at once try nothing; a checksum refuses all damaged checkpoints.
-    assert target is TARGETS["checkpoint"] or sum(accepted) >= N_INPUTS / 30
+    # Inputs that are refused at once try nothing.
+    assert sum(accepted) >= N_INPUTS / 30
 
 
 def test_the_seeds_are_small():

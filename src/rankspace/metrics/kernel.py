@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
 from .._engine.checks import check_choice
 from .._engine.rows import check_n_features, float_rows
+from .._engine.vectors import check_no_overflow
 from .embedding import LinearMetric
 from .storage import StoredMetric, read_only_array
 
@@ -43,13 +45,16 @@ class Kernel(NamedTuple):
             )
         check_choice(fields["name"], "the name of a kernel", KERNEL_NAMES)
         kernel = cls(**fields)
+        for name, value in kernel._asdict().items():
+            if name != "name" and not _is_number(value):
+                raise ValueError(f"{name} of a kernel must be a number: got {value!r}.")
         whole = kernel.degree == int(kernel.degree) and kernel.degree >= 1
-        if not (kernel.gamma > 0 and np.isfinite(kernel.gamma) and whole):
+        if not (kernel.gamma > 0 and whole):
             raise ValueError(
                 "a kernel needs gamma above 0 and degree 1, 2, 3 or so on: got "
                 f"gamma={kernel.gamma!r} and degree={kernel.degree!r}."
             )
-        if kernel.name == "poly" and not 0 <= kernel.coef0 < np.inf:
+        if kernel.name == "poly" and kernel.coef0 < 0:
             raise ValueError(
                 f"coef0 of a polynomial kernel must not be below 0: got {kernel.coef0!r}."
             )
@@ -67,6 +72,12 @@ class Kernel(NamedTuple):
         Z = Z - centre
         squares = (X**2).sum(axis=1)[:, None] + (Z**2).sum(axis=1) - 2 * (X @ Z.T)
         return np.exp(-self.gamma * np.maximum(squares, 0))
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a value is a finite number that fits into a float."""
+    is_real = isinstance(value, Real) and not isinstance(value, bool)
+    return is_real and abs(value) <= np.finfo(float).max
 
 
 class KernelMetric(StoredMetric):
@@ -117,9 +128,9 @@ class KernelMetric(StoredMetric):
         self.kernels = tuple(Kernel.of(fields) for fields in kernels)
         self.parameters = dict(parameters or {})
         n_values = len(self.kernels) * len(self.landmarks)
-        if not n_values or self.components.shape[1] != n_values:
+        if not self.components.size or self.components.shape[1] != n_values:
             raise ValueError(
-                "components must have a column for each kernel and landmark, here "
+                "components must have rows, and a column for each kernel and landmark, here "
                 f"{n_values}: got shape {self.components.shape}."
             )
         if self.is_precomputed != (self.landmarks.shape[1] == 0):
@@ -159,7 +170,10 @@ class KernelMetric(StoredMetric):
         """
         X = float_rows(X, "X")
         check_n_features(X, self.n_features, "X")
-        return kernel_values(self.kernels, X, self.landmarks)
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = kernel_values(self.kernels, X, self.landmarks)
+        check_no_overflow(values, "kernel values")
+        return values
 
     def embed_items(self, X: Any) -> np.ndarray:
         """Map points to vectors whose Euclidean distance is the metric; one gives one vector."""
@@ -167,7 +181,10 @@ class KernelMetric(StoredMetric):
             return self.embed_items(np.asarray(X)[None])[0]
         X = float_rows(X, "X")
         mapped = self.features(X) @ self.components.T.astype(np.float64)
-        return mapped.astype(X.dtype, copy=False)
+        with np.errstate(over="ignore"):
+            mapped = mapped.astype(X.dtype, copy=False)
+        check_no_overflow(mapped, "vectors under the metric")
+        return mapped
 
     def embed_queries(self, Q: Any) -> np.ndarray:
         """Map queries as `embed_items` maps items."""
@@ -178,7 +195,9 @@ class KernelMetric(StoredMetric):
 
         queries = self.embed_queries(Q)
         distances = cdist(queries, self.embed_items(X))
-        return distances.astype(queries.dtype, copy=False)
+        distances = distances.astype(queries.dtype, copy=False)
+        check_no_overflow(distances, "distances")
+        return distances
 
     def _index(self, X: Any) -> Index:
         from ..search.index import Index
@@ -196,7 +215,10 @@ class KernelMetric(StoredMetric):
         parameters: dict[str, Any],
         header: Mapping[str, str],
     ) -> Self:
-        kernels = json.loads(header.get("kernels", "[]"))
+        try:
+            kernels = json.loads(header.get("kernels", "[]"))
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"its kernels must be JSON: {error}.") from error
         if not isinstance(kernels, list) or not all(
             isinstance(fields, dict) for fields in kernels
         ):
