@@ -1,6 +1,7 @@
 """Embedding texts: files for `tune`, and runs that go on where they stopped."""
 
 import gzip
+import io
 import json
 import os
 import signal
@@ -151,6 +152,56 @@ embed_beir({str(folder)!r}, Model(), batch_size=4, progress=kill)
     embed_beir(folder, model, batch_size=4)
     assert_embedded(folder)
     assert model.n_texts == 307 - 128 + 1
+
+
+def npy_of(array, **changes):
+    """The bytes of a .npy file whose header says something else."""
+    stream = io.BytesIO()
+    header = {"descr": "<f4", "fortran_order": False, "shape": array.shape}
+    np.lib.format.write_array_header_1_0(stream, header | changes)
+    return stream.getvalue() + array.tobytes()
+
+
+CRAFTED = {
+    "no width": {"shape": (300, 0)},
+    "one dimension": {"shape": (300,)},
+    "three dimensions": {"shape": (300, 6, 1)},
+    "no dimension": {"shape": ()},
+    "another width": {"shape": (300, 7)},
+    "a width beyond the memory": {"shape": (300, 2**60)},
+    "columns first": {"fortran_order": True},
+    "objects": {"descr": "|O"},
+    "another precision": {"descr": "<f8"},
+}
+
+
+@pytest.mark.parametrize("case", [*CRAFTED, "no header", "half a header", "more rows"])
+def test_a_crafted_file_of_an_interrupted_run_does_not_go_on(folder, case):
+    with pytest.raises(KeyboardInterrupt):
+        embed_beir(folder, Model(fail_after=128), batch_size=4)
+    partial = next(folder.glob(".corpus*"))
+    rows = np.concatenate([expected()[0]] * 2).astype("f4")
+    content = npy_of(rows, **CRAFTED.get(case, {"shape": (300, WIDTH)}))
+    if case.endswith("header"):
+        content = content[: {"no header": 0, "half a header": 40}[case]] + b"(" * 500
+    partial.write_bytes(content)
+    embed_beir(folder, Model(), batch_size=4)
+    assert_embedded(folder)
+
+
+def test_a_link_that_comes_with_a_folder_is_not_written_through(folder, tmp_path):
+    if not hasattr(os, "O_NOFOLLOW"):
+        pytest.skip("this system has no O_NOFOLLOW")
+    with pytest.raises(KeyboardInterrupt):
+        embed_beir(folder, Model(fail_after=128), batch_size=4)
+    partial = next(folder.glob(".corpus*"))
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    partial.unlink()
+    partial.symlink_to(victim)
+    with pytest.raises(OSError, match="symbolic link"):
+        embed_beir(folder, Model())
+    assert victim.read_text() == "precious"
 
 
 def test_two_processes_do_not_write_to_one_file(folder, tmp_path):

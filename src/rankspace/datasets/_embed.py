@@ -253,27 +253,41 @@ class _Job:
             )
 
     def _resume(self, model: Any, stream: IO[bytes]) -> int:
-        """The number of vectors that an interrupted run left, of the same model."""
+        """The number of vectors that an interrupted run left, of the same model.
+
+        The folder may come from somebody else, and so may the file: it is used only if it is what
+        `_start` writes.
+        """
         stream.seek(0)
-        try:
-            np.lib.format.read_magic(stream)
-            shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
-        except ValueError:
-            return 0
+        width = _row_width(stream, len(self.texts), self.dtype)
         start = stream.tell()
-        row_bytes = shape[1] * dtype.itemsize
-        n_done = (stream.seek(0, os.SEEK_END) - start) // row_bytes
-        if shape[0] != len(self.texts) or dtype != self.dtype or not n_done:
+        row_bytes = width * self.dtype.itemsize
+        n_bytes = stream.seek(0, os.SEEK_END) - start
+        n_done = min(n_bytes // row_bytes, len(self.texts)) if width else 0
+        if not n_done:
             return 0
         stream.seek(start)
-        first = np.frombuffer(stream.read(row_bytes), dtype)
+        first = np.frombuffer(stream.read(row_bytes), self.dtype)
         if not _is_same(first, self._encode(model, self.texts[:1])[0]):
             return 0
-        self.shape = (shape[0], shape[1])
+        self.shape = (len(self.texts), width)
         # The last row may have been cut.
         stream.seek(start + n_done * row_bytes)
         stream.truncate()
         return n_done
+
+
+def _row_width(stream: IO[bytes], n_rows: int, dtype: np.dtype) -> int:
+    """The width of rows that follow a header of `_Job._start`, or 0 if it is another one."""
+    try:
+        np.lib.format.read_magic(stream)
+        shape, transposed, stored = np.lib.format.read_array_header_1_0(stream)
+    except Exception:
+        # NumPy raises errors of many types.
+        return 0
+    if len(shape) != 2 or shape[0] != n_rows or transposed or stored != dtype:
+        return 0
+    return int(shape[1])
 
 
 def _is_same(first: np.ndarray, again: np.ndarray) -> bool:
@@ -285,8 +299,12 @@ def _is_same(first: np.ndarray, again: np.ndarray) -> bool:
 
 
 def _opened(path: Path) -> IO[bytes]:
-    """A file to continue, which no other process may write to meanwhile."""
-    stream = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b")
+    """A file to continue, which no other process may write to meanwhile.
+
+    A symbolic link of that name, which may come with the folder, is not followed.
+    """
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+    stream = os.fdopen(os.open(path, flags, 0o666), "r+b")
     try:
         import fcntl
 
