@@ -1,6 +1,7 @@
 """Exports by the command line."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -58,11 +59,11 @@ def test_to_npy_and_query_side(files, capsys):
 
 
 def test_ids_that_no_format_takes_are_refused_and_rows_without_ids_named(capsys):
-    for target in ("faiss", "npy", "query-side", "onnx"):
+    for target in ("npy", "query-side", "onnx"):
         words = f"export m --to {target} --vectors X.npy --output o --ids ids"
         assert cli.main(words.split()) == 2
         told = capsys.readouterr().err
-        assert "items have row numbers from 0, in the order of the vectors, wi" in told
+        assert "items have row numbers from 0, in the order of the vectors." in told
     words = "--to pgvector --vectors X.npy --output o.sql"
     sentence = "items are named by row numbers, from 0, unless --ids names them"
     assert sentence in answer(capsys, words)
@@ -177,7 +178,7 @@ def test_a_data_set_brings_its_vectors(capsys):
         ("--to pgvector --vectors X.npy", "needs either --output or --url"),
         ("--to onnx --url x", "--url can only be used with --to pgvector or qdrant"),
         ("--to onnx --output no/where", "does not exist: create it first"),
-        ("--to npy --vectors wine --output o --ids ids", "--ids can only"),
+        ("--to npy --vectors wine --output o --ids ids", "--ids cannot be used"),
         ("--to npy --vectors wine --output o", "8 features as the metric takes"),
         (
             "--to pgvector --vectors X.npy --output o --storage int8",
@@ -204,3 +205,41 @@ def test_export_refuses(capsys, words, message):
     captured = capsys.readouterr()
     assert message in captured.err
     assert captured.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("target", ["faiss", "usearch", "lancedb", "sqlite-vec"])
+def test_ids_of_a_file_are_those_of_the_store(files, capsys, target):
+    store = STORES[target](".", None)
+    pytest.importorskip(store.package)
+    place = store.path
+    answer(capsys, f"--to {target} --vectors X.npy --ids ids --output {place}")
+    metric, X = files
+    names = [[f"d{i}" for i in row] for row in expected(files)]
+    assert store.search(metric, X[:20], K) == names
+
+
+@pytest.mark.parametrize(
+    ("target", "program"), [("sqlite-vec", "SQLite"), ("duckdb", "DuckDB")]
+)
+def test_a_file_that_is_no_database_is_a_sentence_of_its_program(
+    capsys, target, program
+):
+    pytest.importorskip(target.replace("-", "_"))
+    content = b"no database " * 1000
+    Path("x").write_bytes(content)
+    assert cli.main(f"export m --to {target} --vectors X.npy --output x".split()) == 2
+    told = capsys.readouterr().err
+    assert told.startswith(f"rankspace export: {program} says: ")
+    assert Path("x").read_bytes() == content
+
+
+def test_an_error_of_rankspace_is_not_told_as_one_of_the_store(capsys, monkeypatch):
+    pytest.importorskip("sqlite_vec")
+
+    def fail(*arguments, **options):
+        raise KeyError("ours")
+
+    monkeypatch.setattr("rankspace.export.to_sqlite_vec", fail)
+    words = "export m --to sqlite-vec --vectors X.npy --output x"
+    assert cli.main(words.split()) == 70
+    assert "a defect of rankspace" in capsys.readouterr().err

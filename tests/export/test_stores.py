@@ -1,8 +1,10 @@
 """What every vector store must keep: one contract, with all of them."""
 
+import re
 import signal
 import subprocess
 import sys
+from contextlib import closing, contextmanager
 
 import numpy as np
 import pytest
@@ -122,6 +124,37 @@ def test_an_export_that_fails_at_any_block_loses_nothing(store, tmp_path):
         assert store.search(metric, Q, K) == kept
     store.fill(metric, new, **options)
     assert store.search(metric, Q, K) == nearest(metric, new, new_names, Q)
+
+
+@contextmanager
+def files_of_at_most(n_bytes):
+    """This process can write no file beyond a size, as on a disk that is nearly full."""
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("kind", [k for k in STORES if k != "pgvector"])
+def test_an_export_that_cannot_be_written_loses_nothing(kind, tmp_path):
+    pytest.importorskip(STORES[kind].package)
+    metric, rng = LinearMetric(np.eye(64)), np.random.default_rng(0)
+    Q, old, new = (rng.standard_normal((n, 64)).astype("f4") for n in (3, 20, 800))
+    old_names, new_names = names_of("old", 20), names_of("new", 800)
+    with closing(open_store(kind, tmp_path, "folder")) as store:
+        store.fill(metric, old, ids=old_names)
+        # Each store has errors of its own.
+        with files_of_at_most(2**17), pytest.raises(Exception) as raised:  # noqa: PT011
+            store.fill(metric, new, ids=new_names, replace=True)
+        # What it says is why, not what could not be done after it.
+        assert not re.search("rollback|delete", str(raised.value), re.IGNORECASE)
+        assert store.search(metric, Q, K) == nearest(metric, old, old_names, Q)
+        store.fill(metric, old[::-1], ids=old_names, replace=True)
+        assert store.search(metric, Q, K) == nearest(metric, old[::-1], old_names, Q)
+        assert store.generations() == 1
 
 
 def test_an_export_that_is_killed_leaves_the_old_data(kind, address, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 from .._engine.credentials import hide_credentials
@@ -11,7 +12,20 @@ from .._engine.optional import require
 from .options import add_verb, as_json, index_body_file, query_metric_file
 from .progress import Progress
 
-SERVERS = ("pgvector", "qdrant")  # these have ids too, others row numbers only
+SERVERS = ("pgvector", "qdrant")
+# What stores without ids are written for: programs that know rows only.
+ROWS_ONLY = ("npy", "query-side", "onnx")
+# The programs whose errors are told as theirs, and the packages that raise them.
+PROGRAMS = {
+    "pgvector": "PostgreSQL",
+    "qdrant": "Qdrant",
+    "lancedb": "LanceDB",
+    "sqlite-vec": "SQLite",
+    "duckdb": "DuckDB",
+    "faiss": "FAISS",
+    "usearch": "USearch",
+}
+PACKAGES = ("psycopg", "qdrant_client", "lancedb", "sqlite3", "pysqlite3", "_duckdb")
 
 
 def add_export(verbs: Any) -> None:
@@ -78,11 +92,24 @@ def export(options: argparse.Namespace) -> str:
     _check_options(options)
     metric = load_metric(options.metric)
     with Progress("rankspace export") as progress:
-        search = TARGETS[options.to](metric, options, progress.show)
+        search = _fill(metric, options, progress)
     place = options.place or hide_credentials(options.url, options.url)
     if options.json:
         return as_json({"to": options.to, "output": place, "search": search})
     return f"exported {metric!r} to {place}; search: {search}"
+
+
+def _fill(metric: Any, options: argparse.Namespace, progress: Progress) -> str:
+    """Fill the store; what its program complains of, such as a full disk, is a ValueError."""
+    try:
+        return TARGETS[options.to](metric, options, progress.show)
+    except Exception as error:
+        package = type(error).__module__.partition(".")[0]
+        # Those in C++ and Rust raise RuntimeError.
+        foreign = package in PACKAGES or isinstance(error, RuntimeError)
+        if not foreign or options.to not in PROGRAMS:
+            raise
+        raise ValueError(f"{PROGRAMS[options.to]} says: {error}") from error
 
 
 def _check_options(options: argparse.Namespace) -> None:
@@ -99,10 +126,10 @@ def _check_options(options: argparse.Namespace) -> None:
         if options.to in SERVERS:
             raise ValueError(f"--to {options.to} needs either --output or --url.")
         raise ValueError(f"--to {options.to} needs --output.")
-    if options.ids is not None and options.to not in SERVERS:
+    if options.ids is not None and options.to in ROWS_ONLY:
         raise ValueError(
-            "--ids can only be used with --to pgvector or qdrant: items have row numbers from 0, "
-            f"in the order of the vectors, with --to {options.to}."
+            f"--ids cannot be used with --to {options.to}: items have row numbers from 0, in the "
+            "order of the vectors."
         )
     if options.to != "onnx" and options.vectors is None:
         raise ValueError(f"--to {options.to} needs items: pass --vectors.")
@@ -213,11 +240,8 @@ def _pgvector(metric: Any, options: argparse.Namespace, progress: Any) -> str:
     if options.url is None:
         search = to_sql(metric, path=options.place, **settings)
         return search + _unnamed(settings)
-    try:
-        search = to_pgvector(metric, connection=options.url, **settings)
-        return search + _unnamed(settings)
-    except require("psycopg", extra="pgvector").Error as error:
-        raise ValueError(f"PostgreSQL says: {error}") from error
+    search = to_pgvector(metric, connection=options.url, **settings)
+    return search + _unnamed(settings)
 
 
 def _qdrant(metric: Any, options: argparse.Namespace, progress: Any) -> str:
@@ -232,14 +256,8 @@ def _qdrant(metric: Any, options: argparse.Namespace, progress: Any) -> str:
         # The check asks in a thread, whose errors would be printed with the address.
         where = {"url": options.url, "check_compatibility": False}
     qdrant = require("qdrant_client", extra="qdrant")
-    from qdrant_client.http.exceptions import ApiException
-
-    try:
-        client = qdrant.QdrantClient(**where)
+    with closing(qdrant.QdrantClient(**where)) as client:
         to_qdrant(metric, client=client, **settings)
-        client.close()
-    except (ApiException, RuntimeError) as error:
-        raise ValueError(f"Qdrant says: {error}") from error
     return f"{comparison(metric)} to queries mapped by the metric" + _unnamed(settings)
 
 

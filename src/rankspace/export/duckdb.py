@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any
 
 from .._engine.files import PathLike
@@ -109,7 +109,9 @@ def _fill(
             cursor.unregister("rankspace_block")
         cursor.execute("COMMIT")
     except BaseException:
-        cursor.execute("ROLLBACK")
+        # A full disk has ended the transaction already.
+        with suppress(duckdb.TransactionException):
+            cursor.execute("ROLLBACK")
         raise
 
 

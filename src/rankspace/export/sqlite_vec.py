@@ -98,7 +98,9 @@ def to_sqlite_vec(
                 connection.executemany(definition.insert(), rows)
             connection.execute("COMMIT")
         except BaseException:
-            connection.execute("ROLLBACK")
+            # A full disk has ended the transaction already.
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
             raise
     return definition.select()
 
