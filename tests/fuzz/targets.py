@@ -96,7 +96,7 @@ def use_metric(path: Path) -> None:
     X = np.random.default_rng(0).normal(size=(4, metric.n_features))
     if getattr(metric, "has_anchors", False):
         assert np.isfinite(metric.scores(X, qid=[0, 0, 1, 1])).all()
-        metric.explain(X)
+        metric.explain_list(X)
         return
     width = metric.n_features
     if hasattr(metric, "query_map"):

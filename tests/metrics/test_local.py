@@ -159,7 +159,7 @@ def test_explanations_list_the_largest_contributions_first():
         linear=[0.0, 0.1],
     )
     X = np.array([[0.0, 1.0], [0.0, 0.0], [3.0, 0.0]])
-    reasons = metric.explain(X, top=2)
+    reasons = metric.explain_list(X, top=2)
     assert reasons[0][0].name == "anchor 1"
     assert reasons[0][0].contribution == pytest.approx(-5 + 5 / 3)
     assert reasons[2][0].name == "anchor 0"

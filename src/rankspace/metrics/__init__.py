@@ -7,6 +7,7 @@ from .embedding import (
     LinearMetric,
     unchanged_metric,
 )
+from .explanation import Explanation
 from .kernel import KernelMetric
 from .local import LocalMetric
 from .storage import load_metric
@@ -15,6 +16,7 @@ __all__ = [
     "AsymmetricMetric",
     "BilinearMetric",
     "EmbeddingMetric",
+    "Explanation",
     "KernelMetric",
     "LinearMetric",
     "LocalMetric",

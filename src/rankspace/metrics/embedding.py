@@ -12,6 +12,14 @@ from .._engine.checks import SIMILARITIES, check_choice
 from .._engine.rows import check_n_features, float_rows, ready_vector
 from .._engine.similarity import unit_rows
 from .._engine.vectors import check_no_overflow, power_of_two
+from .explanation import (
+    Explanation,
+    ScoreForm,
+    explain_form,
+    explain_with_other,
+    has_same_form,
+    one_row,
+)
 from .reduction import check_width, principal_directions, reducing_map
 from .storage import StoredMetric, read_only_array
 
@@ -129,6 +137,21 @@ class EmbeddingMetric(StoredMetric):
         parameters = {**self.parameters, "n_components": len(directions)}
         return self._restore(arrays, parameters, {"similarity": self.similarity})
 
+    def _explain(self, q: Any, x: Any, baseline: Any, training: Any) -> Explanation:
+        q = one_row(q, "q", self.query_map.shape[1])
+        x = one_row(x, "x", self.n_features)
+        if has_same_form(self, baseline):
+            return explain_form(self._form(baseline), q, x, training)
+        explained = explain_form(self._form(None), q, x, training)
+        return explain_with_other(explained, baseline, q, x)
+
+    def _form(self, baseline: Any) -> ScoreForm:
+        """The difference of scores from a baseline; the last one is kept, as it takes long."""
+        last: ScoreForm | None = vars(self).get("_last_form")
+        if last is None or last.baseline is not baseline:
+            last = self._last_form = ScoreForm(self, baseline)
+        return last
+
     def _map_vectors(self, X: Any, side: str, name: str) -> np.ndarray:
         """Mapped rows, or one mapped vector."""
         if np.ndim(X) != 1:
@@ -172,7 +195,8 @@ class EmbeddingMetric(StoredMetric):
         return {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: v for name, v in vars(self).items() if name != "_converted"}
+        kept = ("_converted", "_last_form")
+        return {name: v for name, v in vars(self).items() if name not in kept}
 
     def _index(self, X: Any) -> Index:
         from ..search.index import Index

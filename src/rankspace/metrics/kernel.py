@@ -14,6 +14,7 @@ from .._engine.checks import check_choice
 from .._engine.rows import check_n_features, float_rows
 from .._engine.vectors import check_no_overflow
 from .embedding import LinearMetric
+from .explanation import Explanation, explain_with_other, one_row
 from .storage import StoredMetric, read_only_array
 
 if TYPE_CHECKING:
@@ -198,6 +199,37 @@ class KernelMetric(StoredMetric):
         distances = distances.astype(queries.dtype, copy=False)
         check_no_overflow(distances, "distances")
         return distances
+
+    def _explain(self, q: Any, x: Any, baseline: Any, training: Any) -> Explanation:
+        q = one_row(q, "q", self.n_features)
+        x = one_row(x, "x", self.n_features)
+        if training is not None:
+            training = self._training_features(training)
+        other = None
+        if isinstance(baseline, KernelMetric) and self._has_kernels_of(baseline):
+            other = baseline.linear
+        points = self.features(q), self.features(x)
+        explained = self.linear.explain(*points, other, training=training)
+        if baseline is None or other is not None:
+            return explained
+        if isinstance(baseline, str):
+            baseline = LinearMetric.identity(self.n_features)
+        return explain_with_other(explained, baseline, q, x)
+
+    def _has_kernels_of(self, other: KernelMetric) -> bool:
+        """Whether both have the same kernel values of a point."""
+        return self.kernels == other.kernels and np.array_equal(
+            self.landmarks, other.landmarks
+        )
+
+    def _training_features(self, training: Any) -> Any:
+        """What the metric was learned from, as kernel values."""
+        if not isinstance(training, tuple) or len(training) != 3:
+            return training
+        X, relevance, queries = training
+        if queries is not None:
+            queries = self.features(queries)
+        return self.features(X), relevance, queries
 
     def _index(self, X: Any) -> Index:
         from ..search.index import Index

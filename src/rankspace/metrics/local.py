@@ -12,7 +12,15 @@ from .._engine.parallel.threads import single_threaded_blas, thread_map
 from .._engine.rows import check_n_features, float_rows
 from .._engine.vectors import check_no_overflow, check_squares
 from ..relevance.rows import number_by_appearance
-from .embedding import EmbeddingMetric
+from .embedding import EmbeddingMetric, LinearMetric
+from .explanation import (
+    Explanation,
+    Part,
+    by_size,
+    explain_with_other,
+    one_row,
+    score_of,
+)
 from .feature_scaling import FeatureScaling
 from .kernel import KernelMetric
 from .local_index import BLOCK, LocalIndex
@@ -378,8 +386,53 @@ class LocalMetric(StoredMetric):
         check_no_overflow(contributions, "contributions")
         return contributions
 
-    def explain(self, X: Any, top: int = 3) -> list[list[Reason]]:
-        """Explain scores: the anchors and features that set a document apart from its list.
+    def _explain(self, q: Any, x: Any, baseline: Any, training: Any) -> Explanation:
+        if training is not None:
+            raise ValueError(
+                "training must be None for a local metric: its weights are no linear function of "
+                "the judgments."
+            )
+        x = one_row(x, "x", self.n_features)
+        if self.has_anchors:
+            return self._explain_document(q, x, baseline)
+        q = one_row(q, "q", self.n_features)
+        points, weights = self._embed_queries(q)
+        squares = np.sum((self._embed_items(x) - points) ** 2, axis=1)[0]
+        values = -weights[0] * self._apply_kernel(squares)
+        parts = [Part(f"metric {r}", float(value)) for r, value in enumerate(values)]
+        explained = Explanation(score_of(self, q, x), 0.0, by_size(parts), [], [])
+        if baseline is None:
+            return explained
+        if isinstance(baseline, str):
+            baseline = LinearMetric.identity(self.n_features)
+        return explain_with_other(explained, baseline, q, x)
+
+    def _explain_document(
+        self, candidates: Any, x: np.ndarray, baseline: Any
+    ) -> Explanation:
+        """The parts of a score by anchors and features."""
+        if baseline is not None:
+            raise ValueError(
+                "baseline must be None for a metric with anchors: it scores documents without the "
+                "vector of a query. Explain each metric, and compare."
+            )
+        weights = self.weights[0]
+        if len(self.reference_profiles):
+            if candidates is None:
+                raise ValueError(
+                    "the weights depend on the query: pass its candidate list as q."
+                )
+            rows = self._documents(np.asarray(candidates, dtype=np.float64))
+            profile = list_profile(self.scaling.apply(rows))
+            weights = self.weights_at(profile[None])[0]
+        Z = self.scaling.apply(x)
+        values = [self._kernel_values(Z)[0] * -weights, Z[0] * self._linear(Z.dtype)]
+        parts = [Part(self._name(j), float(v)) for j, v in enumerate(np.hstack(values))]
+        score = float(self._score_rows(x, weights)[0])
+        return Explanation(score, 0.0, by_size(parts), [], [])
+
+    def explain_list(self, X: Any, top: int = 3) -> list[list[Reason]]:
+        """Explain the scores of a list: the anchors and features that set a document apart.
 
         Parameters
         ----------

@@ -18,6 +18,7 @@ from .card import card_text, checked_card_text
 
 if TYPE_CHECKING:
     from ..search.ranking import Ranking
+    from .explanation import Explanation
 
 FORMAT_VERSION = 1
 FORMAT = "a metric file of rankspace"
@@ -107,6 +108,52 @@ class StoredMetric(ABC):
     @abstractmethod
     def _index(self, X: Any) -> Any:
         """A search index of items under this metric."""
+
+    def explain(
+        self, q: Any, x: Any, baseline: Any = None, *, training: Any = None
+    ) -> Explanation:
+        """Explain the score of an item for a query: the directions that moved it.
+
+        The contributions sum to the score, or to what it differs by from a baseline. Directions
+        are those in which the metric and the baseline differ most (singular vectors); of a
+        `LocalMetric` they are its single metrics, of a `KernelMetric` directions of its kernel
+        values.
+
+        Parameters
+        ----------
+        q : array-like of shape (n_query_features,)
+            The query. A `LocalMetric` with anchors needs the candidate list (n, n_features) here if
+            its weights depend on it, and nothing (None) otherwise.
+        x : array-like of shape (n_features,)
+            The item.
+        baseline : metric, "unchanged" or None, default=None
+            What to compare with: a metric; "unchanged" vectors, compared in the same way; or a
+            score of 0. A metric of another form is a single part.
+        training : tuple of (X, relevance, queries), optional
+            What the metric was learned from, ``queries`` None if they are items: adds the
+            contributions of judgments by their leverage, in a ridge regression of the change of
+            score on the judged pairs.
+
+        Returns
+        -------
+        Explanation
+
+        Examples
+        --------
+        >>> from rankspace import BilinearMetric
+        >>> metric = BilinearMetric([[2.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]])
+        >>> print(metric.explain([1.0, 1.0], [3.0, 5.0], "unchanged"))
+        score 11.0000, baseline 8.0000, difference +3.0000
+          direction 0  +3.0000
+        """
+        from .explanation import check_baseline
+
+        check_baseline(baseline)
+        return self._explain(q, x, baseline, training)
+
+    def _explain(self, q: Any, x: Any, baseline: Any, training: Any) -> Explanation:
+        """The explanation, with a baseline that is a metric, "unchanged" or None."""
+        raise NotImplementedError(f"{type(self).__name__} explains no scores.")
 
     def save(self, path: PathLike) -> None:
         """Save to a safetensors file, with format version, parameters and card in its header.
