@@ -38,17 +38,18 @@ def place(ranking, query, item):
 
 # %%
 # The document is the relevant one, compared with unchanged vectors. All scores rise or fall
-# together, so the change is to be read against that of the document which took the first place.
+# together, so the change is to be read against that of a rival: the document that was first
+# before, or is first now.
 # The last lines name the judgments that taught the map to do this, by their leverage.
 explained = {}
 for name, query in chosen.items():
     item = int(held_out.relevance.relevant(query)[0])
-    first = int(after[query][0][0])
-    if first == item:
-        first = int(after[query][0][1])
+    # Whoever is first where the relevant document is not.
+    firsts = [int(ranking[query][0][0]) for ranking in (before, after)]
+    rival = next(document for document in firsts if document != item)
     print(f"The claim that {name}: {held_out.query_texts[query]}")
     print(f"  rank {place(before, query, item)} -> {place(after, query, item)}")
-    for role, document in {"relevant": item, "best other": first}.items():
+    for role, document in {"relevant": item, "rival": rival}.items():
         found = metric.explain(
             held_out.queries[query],
             claims.X[document],
@@ -62,12 +63,11 @@ for name, query in chosen.items():
             print(f"    {part.contribution:+.3f} {part.name}")
 
 # %%
-# The directions sum to the change of the score exactly. Where the relevant document rises by the
-# same directions as the other one, the map learned what claims have in common; where they differ,
-# the order changes.
+# The directions sum to the change of the score exactly. Where both documents rise by the same
+# directions, the map learned what claims have in common; where they part, the order changes.
 figure, axes = plt.subplots(1, 2, figsize=(8, 3), sharey=True, layout="constrained")
 for ax, name in zip(axes, chosen, strict=True):
-    for role, colour in {"relevant": "#0072b2", "best other": "#d55e00"}.items():
+    for role, colour in {"relevant": "#0072b2", "rival": "#d55e00"}.items():
         found = explained[name, role]
         values = [part.contribution for part in found.directions]
         assert np.isclose(sum(values), found.difference, atol=1e-6)
