@@ -1,11 +1,13 @@
-"""Do rows without a label help MLR?
+"""Do rows without a label help MLR and FRML?
 
 Half of the rows are test queries. Of the others a tenth has a label, a second tenth chooses the
 settings, and the rest has no label. MAP of test rows that rank all training rows, mean and
 standard deviation over ten splits. `MLR` chooses C of 10 to 10,000, `GraphMLR` C of 100 and 1,000
-and graph_reg of 1, 10 and 100, by the MAP of the validation rows that rank the labelled ones. Both
-get the same rows and judgments, so that their scales agree, and optimise AUC with tol=0.02 and 60
-rounds at most. The graph has training rows only. Arguments: names of sets.
+and graph_reg of 1, 10 and 100, by the MAP of the validation rows that rank the labelled ones; both
+optimise AUC with tol=0.02 and 60 rounds at most. `FRML` chooses reg of 0.01, 0.03 and 0.1, with a
+graph reg=0.01 and graph_reg of 0.03, 0.3 and 3; 20,000 triplets, no early stopping. All get the
+same rows and judgments, so that their scales agree. The graph has training rows only. Arguments:
+names of sets.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from _table import publish
 from _validation import Part, best_by_map, held_out_map, with_error
 from sklearn.model_selection import train_test_split
 
-from rankspace import MLR, Euclidean, GraphMLR, Relevance
+from rankspace import FRML, MLR, Euclidean, GraphMLR, Relevance
 
 SETS = {"wine": 1000, "ionosphere": 1000, "WDBC": 1000, "digits": 800}
 SPLITS = 10
@@ -84,7 +86,14 @@ def grids() -> dict[str, list[Any]]:
         for reg in (1.0, 10.0, 100.0)
     ]
     plain = [MLR(C, **effort) for C in (1e1, 1e2, 1e3, 1e4)]
-    return {"Euclidean": [Euclidean()], "MLR": plain, "GraphMLR": graph}
+    triplets = {"n_triplets": 20_000, "validation_fraction": 0, "random_state": 0}
+    return {
+        "Euclidean": [Euclidean()],
+        "MLR": plain,
+        "GraphMLR": graph,
+        "FRML": [FRML(reg=reg, **triplets) for reg in (0.01, 0.03, 0.1)],
+        "FRML, graph": [FRML(graph_reg=reg, **triplets) for reg in (0.03, 0.3, 3.0)],
+    }
 
 
 def test_map(grid: list[Any], split: PartlyLabelled) -> float:

@@ -296,6 +296,7 @@ def problem(seed=0, n=60, d=7, m=3):
 def descend(X, relevance, F, n_triplets, strategy=None, monkeypatch=None, **options):
     """The library's descent; ``strategy`` forces how points are embedded."""
     laws = {k: options.pop(k) for k in ("weights", "gamma") if k in options}
+    edges = np.array(options.pop("edges", ()), dtype=np.int64).reshape(-1, 2)
     sampling = sampling_of(
         relevance, **({"weights": "reciprocal", "gamma": 16} | laws), seed=5
     )
@@ -303,7 +304,8 @@ def descend(X, relevance, F, n_triplets, strategy=None, monkeypatch=None, **opti
     progress = Progress(F.copy(), F.copy(), multiplier=2.0)
     if strategy is not None:
         monkeypatch.setattr(warp_descent, "choose_strategy", lambda *_: strategy)
-    tally = Descent(points, sampling, Options(**options)).run(progress, n_triplets)
+    descent = Descent(points, sampling, Options(**options), edges)
+    tally = descent.run(progress, n_triplets)
     return progress, tally
 
 
@@ -317,6 +319,7 @@ def descend(X, relevance, F, n_triplets, strategy=None, monkeypatch=None, **opti
         {"weights": "uniform"},
         {"weights": "precision@3"},
         {"weights": "ndcg", "reg": 0.0},
+        {"graph_reg": 0.5, "edges": [(0, 3), (1, 2), (5, 7)]},
     ],
     ids=str,
 )
@@ -358,15 +361,21 @@ def test_sparse_points_descend_as_dense_ones(monkeypatch):
 def test_gradient_is_the_slope_of_the_loss():
     """Finite differences of the loss of one batch, triplets and their weights held fixed."""
     X, relevance, F = problem()
-    twin = reference.PlainFRML(X, relevance, F, seed=5, gamma=16, reg=0.3)
+    edges = np.array([(0, 3), (1, 2), (5, 7)])
+    options = {"reg": 0.3, "graph_reg": 0.4}
+    twin = reference.PlainFRML(
+        X, relevance, F, seed=5, gamma=16, edges=edges, **options
+    )
     sampling = sampling_of(relevance, "reciprocal", 16, seed=5)
     points = Points(X, relevance.query_items, len(X))
-    descent = Descent(points, sampling, Options(reg=0.3))
+    descent = Descent(points, sampling, Options(**options), edges)
     batch = warp_descent.DrawnItems(
         points, warp_descent.DenseFactor(points, F, F)
     ).draw(sampling, 0, 32)
     weights = sampling.violator_weights(batch.queries, batch.neg, batch.draws)
-    left, right, c = descent._gradient(batch, weights)
+    progress = Progress(F, F)
+    left, right, c = descent._gradient(progress, batch, weights)
+    drawn = descent._edges(progress, 32)
     V = X[left] - X[right]
     gradient = (V.T * c) @ V
     np.testing.assert_allclose(gradient, twin.gradient(), atol=1e-12)
@@ -379,7 +388,8 @@ def test_gradient_is_the_slope_of_the_loss():
             near, far = X[q] - X[pos], X[q] - X[neg]
             hinge = max(0.0, 1 + near @ W @ near - far @ W @ far) if neg >= 0 else 0.0
             total += 0.7 * weight * hinge + 0.3 * near @ W @ near
-        return total / 32
+        gaps = X[drawn[:, 0]] - X[drawn[:, 1]]
+        return (total + 0.4 * np.einsum("ij,jk,ik", gaps, W, gaps)) / 32
 
     rng = np.random.default_rng(0)
     W, E = F @ F.T, rng.normal(size=(7, 7))
@@ -402,6 +412,24 @@ def test_rank_one_samples_of_the_frobenius_norm_are_unbiased():
         own.append(descent._norm_gradient(Progress(F, F, n_triplets=n_triplets), 3))
     np.testing.assert_allclose(np.mean(own, axis=0), np.full(3, 0.2), atol=0.01)
     assert np.std(own, axis=0).min() > 0.01
+
+
+def test_sampled_edges_are_unbiased():
+    X, relevance, F = problem()
+    edges = np.array([(0, 3), (1, 2), (5, 7), (2, 9)])
+    sampling = sampling_of(relevance, "reciprocal", 16, seed=5)
+    options = Options(graph_reg=0.5, batch_size=16)
+    points = Points(X, relevance.query_items, len(X))
+    descent = Descent(points, sampling, options, edges)
+    drawn = [
+        descent._edges(Progress(F, F, n_triplets=first), 16)
+        for first in range(0, 32_000, 16)
+    ]
+    gaps = X[edges[:, 0]] - X[edges[:, 1]]
+    sampled = X[np.concatenate(drawn)[:, 0]] - X[np.concatenate(drawn)[:, 1]]
+    expected = gaps.T @ gaps / 4
+    found = sampled.T @ sampled / len(sampled)
+    np.testing.assert_allclose(found, expected, atol=0.02 * np.abs(expected).max())
 
 
 def test_threads_do_not_change_the_answer(monkeypatch):

@@ -85,16 +85,24 @@ class PlainFRML:
         regularizer="pairs",
         batch_size=32,
         step=2.0,
+        graph_reg=0.0,
+        edges=(),
     ):
         self.X, self.relevance, self.F, self.start = X, relevance, F.copy(), F.copy()
         self.seed, self.weights, self.gamma, self.reg = seed, weights, gamma, reg
         self.regularizer, self.batch_size, self.step = regularizer, batch_size, step
+        self.graph_reg, self.edges = graph_reg, edges
         self.n_triplets, self.distance, self.squares, self.n_draws = 0, 0.0, 0.0, 0
 
     def query(self, triplet):
         n = self.relevance.n_queries
         order = np.random.default_rng([self.seed, triplet // n]).permutation(n)
         return order[triplet % n]
+
+    def edge(self, triplet):
+        """The difference of the ends of a random edge."""
+        a, b = self.edges[int(uniform(self.seed, triplet, 1) * len(self.edges))]
+        return self.X[a] - self.X[b]
 
     def squared_distance(self, a, b):
         mapped = self.F.T @ (self.X[a] - self.X[b])
@@ -131,6 +139,9 @@ class PlainFRML:
                     * weight
                     * (np.outer(near, near) - np.outer(far, far))
                 )
+            if self.graph_reg:
+                edge = self.edge(triplet)
+                total += self.graph_reg * np.outer(edge, edge)
             if self.regularizer == "pairs":
                 total += self.reg * np.outer(near, near)
             else:
@@ -174,6 +185,9 @@ class FactoredFRML(PlainFRML):
             if neg is not None:
                 V.append(self.X[q] - self.X[neg])
                 c.append(-(1 - self.reg) * weight)
+            if self.graph_reg:
+                V.append(self.edge(triplet))
+                c.append(self.graph_reg)
         return np.array(V).T, np.array(c) / self.batch_size
 
     def take_step(self):

@@ -21,9 +21,10 @@ from .callbacks import CallbackFit
 from .fit_data import ValidatedFit, validation_fields, validation_split
 from .linear import LinearRanker
 from .solvers.checkpoint import Checkpoint
+from .solvers.graph import mutual_neighbors
 from .solvers.points import Points, scaled_points
 from .solvers.scaling import Scaling
-from .solvers.warp.descent import Descent, Options, Progress
+from .solvers.warp.descent import Descent, Options, Progress, no_edges
 from .solvers.warp.early_stopping import Schedule, TrainingState, Validator, descend
 from .solvers.warp.paper import PaperDescent
 from .solvers.warp.sampling import (
@@ -53,6 +54,7 @@ COUNTS = (
     "batch_size",
     "max_memory",
     "n_shards",
+    "n_neighbors",
 )
 
 
@@ -83,6 +85,14 @@ class FRML(CallbackFit, ValidatedFit, LinearRanker):
         Weight of the regulariser in the loss, in [0, 1); the triplets have weight ``1 - reg``.
     regularizer : {"pairs", "frobenius"}, default="pairs"
         Squared distances of queries from relevant items, as in the paper, or ``|W|_F^2 / 2``.
+    graph_reg : float, default=0
+        Weight of a graph-Laplacian regulariser, the mean squared distance over the edges of the
+        graph of mutual nearest neighbours: neighbours stay near each other. Each triplet brings
+        one random edge. Items without a label take part: pass
+        ``Relevance.from_labels(y, unlabelled=-1, unjudged="ignore")``.
+    n_neighbors : int, default=5
+        Two items are joined if each is among so many nearest neighbours of the other, by Euclidean
+        distance.
     init : {"pca", "random", "normal", "identity"} or array-like (n_components, n_features)
         Initial components: the leading principal components (default), Gaussian directions, the
         same at the paper's scale (numbers of variance 1), the identity (of standardised features if
@@ -184,6 +194,8 @@ class FRML(CallbackFit, ValidatedFit, LinearRanker):
         gamma: float = 1,
         reg: float = 0.01,
         regularizer: str = "pairs",
+        graph_reg: float = 0.0,
+        n_neighbors: int = 5,
         init: Any = "pca",
         scaling: str | None = "auto",
         n_targets: int | None = None,
@@ -207,6 +219,8 @@ class FRML(CallbackFit, ValidatedFit, LinearRanker):
         self.gamma = gamma
         self.reg = reg
         self.regularizer = regularizer
+        self.graph_reg = graph_reg
+        self.n_neighbors = n_neighbors
         self.init = init
         self.scaling = scaling
         self.n_targets = n_targets
@@ -300,14 +314,20 @@ class FRML(CallbackFit, ValidatedFit, LinearRanker):
         options = self._options()
         if self.n_shards == 1:
             return self._one_descent(points, self._sampling(relevance, points, seed))
-        samplings = (self.rank_weights, self.gamma, seed)
+        samplings = (self.rank_weights, self.gamma, seed, self._edges(points))
         return ShardedDescent.of(points, relevance, self.n_shards, options, *samplings)
 
     def _one_descent(self, points: Points, sampling: Sampling) -> Descent:
+        problem = (points, sampling, self._options(), self._edges(points))
         if self.solver == "adaptive":
-            return Descent(points, sampling, self._options())
-        printed = self.solver == "printed"
-        return PaperDescent(points, sampling, self._options(), printed=printed)
+            return Descent(*problem)
+        return PaperDescent(*problem, printed=self.solver == "printed")
+
+    def _edges(self, points: Points) -> np.ndarray:
+        """The graph over the items that are trained on, if it has any weight."""
+        if self.graph_reg == 0:
+            return no_edges()
+        return mutual_neighbors(points.items, self.n_neighbors)
 
     def partial_fit(self, X: Any, y: Any, *, queries: Any = None) -> Self:
         """Continue training with one triplet for each query, without validation.
@@ -393,7 +413,8 @@ class FRML(CallbackFit, ValidatedFit, LinearRanker):
         return sampling_of(relevance, self.rank_weights, self.gamma, seed, targets)
 
     def _options(self) -> Options:
-        return Options(self.reg, self.regularizer, self.batch_size, self.max_memory)
+        steps = (self.batch_size, self.max_memory)
+        return Options(self.reg, self.regularizer, *steps, self.graph_reg)
 
     def _most_rounds(self) -> int | None:
         counts: Any = (self.n_triplets, self.check_every)
@@ -464,6 +485,7 @@ class FRML(CallbackFit, ValidatedFit, LinearRanker):
         check_components(self.n_components, n_features)
         check_scalar(self.gamma, "gamma", Real, min_val=1)
         check_scalar(self.step, "step", Real, min_val=0, include_boundaries="neither")
+        check_scalar(self.graph_reg, "graph_reg", Real, min_val=0)
         for name in ("reg", "validation_fraction"):
             value = getattr(self, name)
             check_scalar(

@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-import scipy.sparse
 from sklearn.utils import check_scalar
 
 from .._engine.files import PathLike
 from ..metrics.embedding import LinearMetric
 from ..relevance.relevance import Relevance
-from ..search.index import Index
 from .mlr import MLR
+from .solvers.graph import mutual_neighbors
 from .solvers.scaling import Scaling
 
 
@@ -152,18 +151,3 @@ class GraphMLR(MLR):
         values, vectors = scipy.linalg.eigh(scatter)
         shares = self.graph_reg * np.maximum(values, 0) / max(unit, 1e-300)
         return (vectors / np.sqrt(1 + shares)) @ vectors.T
-
-
-def mutual_neighbors(X: np.ndarray, k: int) -> np.ndarray:
-    """Pairs of rows, (n_edges, 2), each of which is among the k nearest of the other."""
-    n = len(X)
-    near = scipy.sparse.lil_array((n, n), dtype=bool)
-    first = 0
-    for block in Index(X).blocks(X, min(k, n - 1), query_items=np.arange(n)):
-        lengths = np.diff(block.indptr)
-        rows = first + np.repeat(np.arange(block.n_queries), lengths)
-        near[rows, block.items] = True
-        first += block.n_queries
-    near = near.tocsr()
-    mutual = scipy.sparse.triu(near.multiply(near.T), 1)
-    return np.stack(mutual.nonzero(), axis=1)

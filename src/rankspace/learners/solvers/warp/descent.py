@@ -1,7 +1,9 @@
 """Riemannian SGD on the WARP loss over metrics of fixed rank.
 
 The loss of a triplet is ``(1 - reg) w [1 + d(x+) - d(x-)]_+ + reg d(x+)`` with w in [0, 1] the
-weight of the violator; a step goes against the mean gradient of a batch. The learning rate is
+weight of the violator; a step goes against the mean gradient of a batch. With a graph over the
+items, each triplet brings a random edge (x, z) and adds ``graph_reg d(x, z)``, which estimates the
+mean over all edges without bias. The learning rate is
 "distance over gradients": the farthest that W has been from its start, over the root of the sum of
 the squared gradient norms (Ivgi, Hinder and Carmon 2023). Both are known from matrices of size m.
 """
@@ -42,12 +44,13 @@ class Progress:
 
 @dataclass
 class Options:
-    """Options of a step: regularisation, batch size and memory."""
+    """Options of a step: regularisation, batch size and memory, and the weight of edges."""
 
     reg: float = 0.01
     regularizer: str = "pairs"
     batch_size: int = 32
     max_memory: int = 512
+    graph_reg: float = 0.0
 
 
 @dataclass
@@ -71,13 +74,22 @@ class Statistics:
         )
 
 
+def no_edges() -> np.ndarray:
+    """A graph without edges."""
+    return np.empty((0, 2), dtype=np.int64)
+
+
 @dataclass
 class Descent:
-    """Riemannian SGD: takes steps for a number of triplets, updating a `Progress` in place."""
+    """Riemannian SGD: takes steps for a number of triplets, updating a `Progress` in place.
+
+    The rows of ``edges`` are pairs of items that are to stay near each other.
+    """
 
     points: Points
     sampling: Sampling
     options: Options
+    edges: np.ndarray = field(default_factory=no_edges)
     _table: ProductTable | None = field(default=None, repr=False)
 
     def run(self, progress: Progress, n_triplets: int) -> Statistics:
@@ -138,7 +150,7 @@ class Descent:
         weights: np.ndarray,
         start_norm: float,
     ) -> float:
-        left, right, c = self._gradient(batch, weights)
+        left, right, c = self._gradient(progress, batch, weights)
         factor = space.factor
         gram = factor.gram
         lifted = lift(gram)
@@ -154,7 +166,7 @@ class Descent:
         return length
 
     def _gradient(
-        self, batch: Triplets, weights: np.ndarray
+        self, progress: Progress, batch: Triplets, weights: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The mean gradient: pairs of points, and weights of the squares of their differences."""
         reg = self.options.reg
@@ -165,19 +177,32 @@ class Descent:
             attraction = hinge + share * reg
         violated = batch.neg >= 0
         rows = self.points.query_rows[batch.queries]
-        left = np.concatenate((rows, rows[violated]))
-        right = np.concatenate((batch.pos, batch.neg[violated]))
-        return left, right, np.concatenate((attraction, -hinge[violated]))
+        edges = self._edges(progress, batch.queries.size)
+        left = np.concatenate((rows, rows[violated], edges[:, 0]))
+        right = np.concatenate((batch.pos, batch.neg[violated], edges[:, 1]))
+        together = np.full(len(edges), self.options.graph_reg / batch.queries.size)
+        return left, right, np.concatenate((attraction, -hinge[violated], together))
+
+    def _edges(self, progress: Progress, size: int) -> np.ndarray:
+        """A random edge for each triplet."""
+        if self.options.graph_reg == 0 or not len(self.edges):
+            return self.edges[:0]
+        return self.edges[self._drawn(progress, len(self.edges), size)]
+
+    def _drawn(self, progress: Progress, n: int, size: int) -> np.ndarray:
+        """For each triplet of a batch, one of n numbers."""
+        from ...._engine.kernels.warp import draw_columns
+
+        numbers = np.empty(size, dtype=np.int64)
+        draw_columns(self.sampling.seed, progress.n_triplets, n, numbers)
+        return numbers
 
     def _norm_gradient(self, progress: Progress, m: int) -> np.ndarray:
         """The diagonal of D, where ``F D F'`` is an unbiased estimate of the gradient ``reg W``."""
         if self.options.regularizer != "frobenius":
             return np.zeros(m)
-        from ...._engine.kernels.warp import draw_columns
-
         size = self.options.batch_size
-        columns = np.empty(size, dtype=np.int64)
-        draw_columns(self.sampling.seed, progress.n_triplets, m, columns)
+        columns = self._drawn(progress, m, size)
         return self.options.reg * m * np.bincount(columns, minlength=m) / size
 
 

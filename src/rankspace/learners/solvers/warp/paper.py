@@ -49,7 +49,7 @@ class PaperDescent(Descent):
         weights: np.ndarray,
         start_norm: float,
     ) -> float:
-        left, right, c = self._gradient(batch, weights)
+        left, right, c = self._gradient(progress, batch, weights)
         factor = space.factor
         differences = space.rows(left) - space.rows(right)
         A = solve(lift(factor.gram), differences.T.astype(np.float64, copy=False))

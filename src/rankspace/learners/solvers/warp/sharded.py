@@ -62,6 +62,7 @@ class ShardedDescent:
         weights: str,
         gamma: float,
         seed: int,
+        edges: np.ndarray,
     ) -> ShardedDescent:
         """Assign the queries to shards in turn; each shard has a sampling of its own."""
         n_shards = min(n_shards, relevance.n_queries)
@@ -74,7 +75,7 @@ class ShardedDescent:
             shard_relevance = relevance.take_queries(queries)
             shard_seed = seed + SEED_STRIDE * shard
             sampling = sampling_of(shard_relevance, weights, gamma, shard_seed)
-            descents.append(Descent(shard_points, sampling, shard_options))
+            descents.append(Descent(shard_points, sampling, shard_options, edges))
         return cls(ShardStep(descents), options.batch_size)
 
     def run(self, progress: Progress, n_triplets: int) -> Statistics:
