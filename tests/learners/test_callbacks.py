@@ -6,7 +6,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.model_selection import KFold, cross_val_score
 
-from rankspace import FRML, MLR, RobustMLR, scorer
+from rankspace import FRML, MLR, GraphMLR, KernelMLR, RobustMLR, scorer
 
 callback = pytest.importorskip("sklearn.callback")
 
@@ -15,6 +15,7 @@ LEARNERS = [
     MLR(measure="auc", tol=1e-3),
     MLR(measure="auc", batch_size=30, max_iter=10, random_state=0),
     RobustMLR(measure="auc"),
+    GraphMLR(measure="auc"),
 ]
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 every_learner = pytest.mark.parametrize(
@@ -94,6 +95,17 @@ def test_scores_of_rounds(iris):
     best = max(range(4), key=lambda at: model.history_[at]["score"])
     assert rows[best]["map"] == pytest.approx(model.score(*iris), abs=1e-6)
     assert 0 < rows[best]["p@3"] <= 1
+
+
+def test_rounds_of_kernels_have_kernel_metrics(iris):
+    recorder = Recorder(stop_after=2)
+    model = KernelMLR(measure="auc", n_landmarks=20, random_state=0, tol=1e-4)
+    model.set_callbacks(recorder).fit(*iris)
+    assert len(model.history_) == len(recorder.models) == 2
+    fitted, points = recorder.models[-1]
+    assert fitted.metric_.kernels == model.metric_.kernels
+    np.testing.assert_allclose(points, model.transform(iris[0][:3]), rtol=1e-9)
+    assert "_rounds" not in {**vars(model), **vars(model.model_)}
 
 
 def test_callbacks_in_cross_validation(iris):

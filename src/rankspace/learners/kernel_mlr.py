@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -14,9 +15,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._engine.checks import check_choice
 from .._engine.vectors import as_rows
+from ..metrics.embedding import LinearMetric
 from ..metrics.kernel import Kernel, KernelMetric, kernel_values
 from ..relevance.relevance import Relevance
-from .base import FLOATS, BaseRanker
+from .base import FLOATS
+from .callbacks import CallbackFit, Rounds
 from .fit_data import WeightedFit
 from .mlr import MLR
 
@@ -28,7 +31,7 @@ INDEFINITE = 1e-6
 
 
 class KernelMLR(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, WeightedFit, BaseRanker
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackFit, WeightedFit
 ):
     """Metric learning to rank with kernels: `MLR` in the feature space of a kernel.
 
@@ -71,8 +74,8 @@ class KernelMLR(
         The linear model of the kernel features.
     gamma_ : float
         The factor that was used where none is given.
-    n_iter_ : int
-        Number of rounds.
+    objective_, gap_, n_iter_, history_
+        As for `MLR`; W' of the kernel features is in the place of W.
 
     Notes
     -----
@@ -160,19 +163,38 @@ class KernelMLR(
             queries = _mapped(kernels, queries, landmarks, maps)
         self.model_ = self._model(maps)
         self.model_.n_features_in_ = features.shape[1]
-        metric = self.model_._fit_metric(features, relevance, queries)
+        as_kernel = partial(self._kernel_metric, kernels, landmarks, maps)
+        self.model_._rounds = _KernelRounds(self._rounds, as_kernel)
+        try:
+            metric = self.model_._fit_metric(features, relevance, queries)
+        finally:
+            del self.model_._rounds
         self.model_._store_metric(metric)
-        self.n_iter_ = self.model_.n_iter_
+        for name in ("objective_", "gap_", "n_iter_", "history_"):
+            setattr(self, name, getattr(self.model_, name))
+        return as_kernel(metric)
+
+    def _kernel_metric(
+        self,
+        kernels: list[Kernel],
+        landmarks: np.ndarray,
+        maps: list[np.ndarray],
+        metric: LinearMetric,
+    ) -> KernelMetric:
+        """The metric of points from that of the features of MLR."""
         ends = np.cumsum([each.shape[1] for each in maps])[:-1]
         parts = np.split(metric.components, ends, axis=1)
         components = [part @ each.T for part, each in zip(parts, maps, strict=True)]
-        parameters = {**metric.parameters, "method": type(self).__name__}
         return KernelMetric(
             landmarks,
             np.hstack(components),
             kernels=[kernel._asdict() for kernel in kernels],
-            parameters=parameters,
+            parameters={**metric.parameters, "method": type(self).__name__},
         )
+
+    def _most_rounds(self) -> int | None:
+        most: Any = self.max_iter
+        return int(most) if isinstance(most, Integral) else None
 
     def _kernels(self, X: np.ndarray) -> list[Kernel]:
         variance = float(X.var(axis=0, dtype=np.float64).sum())
@@ -273,6 +295,26 @@ class KernelMLR(
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
+
+
+class _KernelRounds(Rounds):
+    """Reports the rounds of the linear model, each with the kernel metric it would give."""
+
+    def __init__(
+        self, rounds: Rounds, as_kernel: Callable[[LinearMetric], KernelMetric]
+    ) -> None:
+        self.rounds = rounds
+        self.as_kernel = as_kernel
+        self.stopped = False
+
+    def report(self, fitted: Callable[[], dict[str, Any]]) -> bool:
+        def attributes() -> dict[str, Any]:
+            linear = fitted()
+            metric = self.as_kernel(linear["metric_"])
+            return {"metric_": metric, "_n_features_out": linear["_n_features_out"]}
+
+        self.stopped = self.rounds.report(attributes)
+        return self.stopped
 
 
 def _mapped(
