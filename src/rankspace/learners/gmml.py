@@ -17,13 +17,7 @@ from ..evaluation.measures import evaluate
 from ..metrics.embedding import LinearMetric
 from ..relevance.relevance import Relevance
 from ..relevance.rows import check_weights
-from ..relevance.splits import (
-    FEWEST_QUERIES,
-    Split,
-    fold_queries,
-    only_trainable,
-    sample_data,
-)
+from ..relevance.splits import Split, choice_folds, sample_data
 from ..search.index import Index
 from .base import FLOATS
 from .fit_data import WeightedFit
@@ -41,7 +35,6 @@ DEFAULT_REG = 0.01
 TS = (0.0, 0.25, 0.5, 0.75, 1.0)
 REGS = (1e-3, 1e-2, 1e-1, 1.0)
 MAX_ITEMS = 1000  # items, and queries, that t and reg are chosen on
-N_FOLDS = 3
 SEED = 0  # of the folds, so that equal data give equal metrics
 
 
@@ -237,7 +230,7 @@ class GMML(WeightedFit, LinearRanker):
         scores = np.zeros((len(regs), len(ts)))
         # Folds are small, and workers far away.
         with use_backend("threads"):
-            for split in _validation_folds(*sample_data(*data, MAX_ITEMS, SEED)):
+            for split in choice_folds(*sample_data(*data, MAX_ITEMS, SEED), SEED):
                 scores += self._scores(split, regs, ts)
         if scores.any():
             best, at = np.unravel_index(np.argmax(scores), scores.shape)
@@ -294,19 +287,6 @@ class GMML(WeightedFit, LinearRanker):
                 "prior must be positive definite: an eigenvalue is not above 0."
             )
         return prior
-
-
-def _validation_folds(X: np.ndarray, relevance: Relevance, queries: Any) -> list[Split]:
-    """Folds of the queries that can be learned from and judged on; none if there are too few."""
-    if relevance.n_queries < FEWEST_QUERIES:
-        return []
-    folds = fold_queries(relevance.n_queries, N_FOLDS, SEED)
-    splits = [folds.split(X, relevance, queries, fold) for fold in range(N_FOLDS)]
-    return [
-        only_trainable(split)
-        for split in splits
-        if split.relevance.trainable.any() and split.judged.trainable.any()
-    ]
 
 
 def regularised(

@@ -29,7 +29,7 @@ class GraphMLR(MLR):
 
     Parameters
     ----------
-    C : float, default=1000.0
+    C : float or "auto", default=1000.0
         Weight of the violations; see `MLR`. Data are divided by their scale in the new basis.
     graph_reg : float, default=1.0
         Weight of the graph; with 0 this is `MLR`.
@@ -43,7 +43,7 @@ class GraphMLR(MLR):
 
     Attributes
     ----------
-    metric_, components_, objective_, gap_, n_iter_, history_
+    metric_, components_, C_, C_scores_, objective_, gap_, n_iter_, history_, scaling_
         As for `MLR`; the objective has the regulariser of this class.
     n_edges_ : int
         Number of edges of the graph.
@@ -77,7 +77,7 @@ class GraphMLR(MLR):
 
     def __init__(
         self,
-        C: float = 1000.0,
+        C: float | str = 1000.0,
         *,
         graph_reg: float = 1.0,
         n_neighbors: int = 5,

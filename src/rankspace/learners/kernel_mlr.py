@@ -42,8 +42,9 @@ class KernelMLR(
 
     Parameters
     ----------
-    C : float, default=1000.0
-        Weight of the violations, on kernel features divided by their root mean squared distance.
+    C : float or "auto", default=1000.0
+        Weight of the violations, on kernel features divided by their root mean squared distance;
+        "auto" as for `MLR`.
     kernel : {"rbf", "poly", "linear", "precomputed"} or sequence of mappings, default="rbf"
         The kernel, with ``gamma``, ``degree`` and ``coef0``; or several, each a mapping such as
         ``{"name": "rbf", "gamma": 0.1}``. With "precomputed", ``X`` holds kernel values with the
@@ -101,7 +102,7 @@ class KernelMLR(
 
     def __init__(
         self,
-        C: float = 1000.0,
+        C: float | str = 1000.0,
         *,
         kernel: Any = "rbf",
         gamma: float | None = None,

@@ -19,6 +19,7 @@ from ..evaluation.measures import parse_measure
 from ..metrics.embedding import LinearMetric
 from ..relevance.relevance import Relevance
 from .base import logger
+from .c_path import AUTO, choose_C
 from .callbacks import CallbackFit
 from .fit_data import WeightedFit
 from .linear import LinearRanker
@@ -58,9 +59,12 @@ class MLR(CallbackFit, WeightedFit, LinearRanker):
 
     Parameters
     ----------
-    C : float, default=1000.0
+    C : float or "auto", default=1000.0
         Weight of the violations, as in the paper, on data divided by the root mean squared distance
         of two items. If it is too small, the optimum is the zero metric, and a warning is issued.
+        "auto" chooses a power of ten, from 10 to 10^6, by the measure on held-out queries in 3-fold
+        cross-validation, on 1,000 random items if there are more; with fewer than 10 queries to
+        learn from it is 1000.
     measure : str or callable, default="map"
         Measure to optimise: ``auc``, ``p@k``, ``knn@k``, ``map``, ``mrr``, ``ndcg``, ``ndcg@k``,
         ``ndcg-mlr`` or ``ndcg-mlr@k``. NDCG is optimised in its binary form. A function gives any
@@ -107,6 +111,10 @@ class MLR(CallbackFit, WeightedFit, LinearRanker):
         The learned metric.
     components_ : ndarray of shape (n_components, n_features)
         L with ``W = L'L``, for unscaled data.
+    C_ : float
+        The C used.
+    C_scores_ : dict of float
+        With ``C="auto"``, the held-out score of each value tried.
     objective_ : float
         Objective of the solution on scaled data, before it is reduced to ``n_components``; with
         ``batch_size``, the objective on the last batch.
@@ -153,7 +161,7 @@ class MLR(CallbackFit, WeightedFit, LinearRanker):
 
     def __init__(
         self,
-        C: float = 1000.0,
+        C: float | str = 1000.0,
         *,
         measure: str | AdditiveMeasure = "map",
         tol: float = 0.01,
@@ -198,7 +206,10 @@ class MLR(CallbackFit, WeightedFit, LinearRanker):
         # For the small products of the inner solver, starting threads costs more than it saves.
         limit = single_threaded_blas() if X.shape[1] <= 512 else nullcontext()
         with limit, checkpoint.named_in_errors():
+            start = self._choose_C(scaling.kind, X, relevance, queries)
             problem = self._metric_problem(loss, scaling.divisor)
+            if start is not None:
+                problem.start = start
             result = self._solve(
                 problem,
                 checkpoint,
@@ -224,9 +235,29 @@ class MLR(CallbackFit, WeightedFit, LinearRanker):
                 relevance.min_relevant_grade,
             )
 
+    def _choose_C(
+        self, kind: str, X: np.ndarray, relevance: Relevance, queries: Any
+    ) -> np.ndarray | None:
+        """Set ``C_``: what is given, or what ranks held-out queries best; returns a start then."""
+        if not isinstance(self.C, str):
+            self.C_ = float(self.C)
+            return None
+        choice = choose_C(self, kind, X, relevance, queries)
+        self.C_ = choice.C
+        self.C_scores_ = choice.scores
+        return choice.start
+
     def _check_params(self) -> None:
-        check_scalar(self.C, "C", Real, min_val=0, include_boundaries="neither")
+        if isinstance(self.C, str):
+            check_choice(self.C, "C", (AUTO,))
+        else:
+            check_scalar(self.C, "C", Real, min_val=0, include_boundaries="neither")
         check_solver_params(self)
+        if self.C == AUTO and (callable(self.measure) or is_vote(self.measure)):
+            raise ValueError(
+                f"C='auto' needs a measure of rankings by name: got measure={self.measure!r}. Use "
+                "MLRCV(scoring='map'), or pass a number."
+            )
         if self.batch_size is not None:
             check_scalar(self.batch_size, "batch_size", Integral, min_val=1)
         check_choice(self.constraint, "constraint", CONES)
@@ -246,8 +277,8 @@ class MLR(CallbackFit, WeightedFit, LinearRanker):
             )
         return CONES[self.constraint](n_features)
 
-    def _plane_problem(self, problem: MetricProblem) -> PlaneProblem:
-        return PlaneProblem(problem.cone, problem.regularizer, self.C)
+    def _plane_problem(self, problem: MetricProblem, C: float) -> PlaneProblem:
+        return PlaneProblem(problem.cone, problem.regularizer, C)
 
     def _most_rounds(self) -> int | None:
         most: Any = self.max_iter
@@ -281,14 +312,14 @@ class MLR(CallbackFit, WeightedFit, LinearRanker):
         return {
             "method": type(self).__name__,
             "measure": getattr(self.measure, "__name__", str(self.measure)),
-            "C": float(self.C),
+            "C": self.C_,
             **scaling_card(self),
         }
 
     def _solve(
         self, problem: MetricProblem, checkpoint: Checkpoint, callback: Callback
     ) -> SolverResult:
-        planes = self._plane_problem(problem)
+        planes = self._plane_problem(problem, self.C_)
         options: dict[str, Any] = {
             "tol": self.tol,
             "max_iter": self.max_iter,
@@ -319,7 +350,7 @@ class MLR(CallbackFit, WeightedFit, LinearRanker):
             if not result.converged:
                 metric = "the best metric found so far"
             warnings.warn(
-                f"{metric} at C={self.C} is zero, so all items have the same distance. Use a "
+                f"{metric} at C={self.C_} is zero, so all items have the same distance. Use a "
                 "larger C, or a prior.",
                 ConvergenceWarning,
                 stacklevel=5,

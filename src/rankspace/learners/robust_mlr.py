@@ -24,7 +24,7 @@ class RobustMLR(MLR):
 
     Parameters
     ----------
-    C : float, default=1000.0
+    C : float or "auto", default=1000.0
         Weight of the violations; see `MLR`.
     sparsity : float, default=1.0
         Weight lambda of the (2,1)-norm.
@@ -53,7 +53,7 @@ class RobustMLR(MLR):
     ----------
     support_ : ndarray of int
         Indices of the selected features.
-    metric_, components_, objective_, gap_, n_iter_, history_, scale_, scaling_
+    metric_, components_, C_, C_scores_, objective_, gap_, n_iter_, history_, scale_, scaling_
         As for `MLR`.
 
     Notes
@@ -79,7 +79,7 @@ class RobustMLR(MLR):
 
     def __init__(
         self,
-        C: float = 1000.0,
+        C: float | str = 1000.0,
         *,
         sparsity: float = 1.0,
         measure: Any = "map",
@@ -113,9 +113,9 @@ class RobustMLR(MLR):
         super()._check_params()
         check_scalar(self.sparsity, "sparsity", Real, min_val=0)
 
-    def _plane_problem(self, problem: MetricProblem) -> PlaneProblem:
+    def _plane_problem(self, problem: MetricProblem, C: float) -> PlaneProblem:
         regularizer = TraceAndGroups(problem.cone, self.sparsity)
-        return GroupSparseProblem(problem.cone, regularizer, self.C)
+        return GroupSparseProblem(problem.cone, regularizer, C)
 
     def _store(self, result: SolverResult, cone: Any, dtype: Any) -> LinearMetric:
         metric = super()._store(result, cone, dtype)

@@ -11,6 +11,7 @@ from .relevance import Relevance
 
 FEWEST_QUERIES = 10  # fewer cannot show a significant improvement
 N_FOLDS = 5  # of cross-validation
+CHOICE_FOLDS = 3  # on which a learner chooses a setting of its own
 ENOUGH_HELD_OUT = 1000  # queries, after which no further fold is made
 
 
@@ -131,6 +132,19 @@ def cross_validation_splits(
             splits.append(only_trainable(split))
             n_held_out += held_out.size
     return splits
+
+
+def choice_folds(X: Any, relevance: Relevance, queries: Any, seed: int) -> list[Split]:
+    """Folds to choose a setting on, with queries to learn from and judge on; none if too few."""
+    if relevance.n_queries < FEWEST_QUERIES:
+        return []
+    folds = fold_queries(relevance.n_queries, CHOICE_FOLDS, seed)
+    splits = [folds.split(X, relevance, queries, fold) for fold in range(CHOICE_FOLDS)]
+    return [
+        only_trainable(split)
+        for split in splits
+        if split.relevance.trainable.any() and split.judged.trainable.any()
+    ]
 
 
 def _take_training_queries(split: Split, numbers: np.ndarray) -> Split:
