@@ -355,6 +355,7 @@ def test_wrong_words_are_refused_by_the_parser(capsys):
         "demo",
         "evaluate",
         "compare",
+        "check",
         "report",
         "rank",
         "tune",
@@ -421,3 +422,22 @@ def test_fit_offers_no_abstract_class(capsys):
     message = refusal(capsys, "fit wine --method linearranker --output x")
     assert "--method must be one of euclidean, frml" in message
     assert "ranker" not in message.partition("got")[0]
+
+
+def test_the_report_explains_by_a_metric(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    steps = [
+        "fit wine --method gmml --output m",
+        "rank wine --output before",
+        "rank wine --metric m --output after",
+        "report before after wine --metric m --output page.html",
+    ]
+    for step in steps:
+        assert cli.main(step.split()) == 0, capsys.readouterr().err
+    page = Path("page.html").read_text()
+    assert page.count("Why: the relevant item") > 2
+    assert "by the metric; change" in page
+    Path("qrels").write_text("0 0 1 1\n")
+    words = "report before after qrels --unknown drop --metric m --output page.html"
+    assert cli.main(words.split()) == 2
+    assert "--metric needs vectors" in capsys.readouterr().err

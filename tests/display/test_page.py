@@ -668,3 +668,21 @@ def test_the_console_check_can_fail(given, target, tmp_path):
     page.write_text(faulty, encoding="utf-8")
     console, _ = console_of(page, tmp_path)
     assert any("oops" in line for line in console)
+
+
+def test_gains_and_losses_are_explained_by_their_relevant_item(rng, target):
+    given = case(rng, better=False)
+    asked = []
+
+    def explain(query, item):
+        asked.append((query, item))
+        return ["because of <this>"]
+
+    page = write_report(target, **given, n_extremes=2, explain=explain).read_text()
+    assert page.count("Why: the relevant item") == len(asked) > 0
+    assert page.count("<li>because of &lt;this&gt;</li>") == len(asked)
+    relevance = given["relevance"]
+    for query, item in asked:
+        assert item in relevance.relevant(query)
+    without = write_report(target, **given, n_extremes=2).read_text()
+    assert "Why: " not in without

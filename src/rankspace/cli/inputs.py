@@ -87,7 +87,7 @@ def read_judgments(options: argparse.Namespace) -> Judgments:
     )
     if dataset.relevance is None:
         raise ValueError(f"{options.judgments} has no judgments.")
-    relevance = replace(_with_ids(dataset.relevance), **rules)
+    relevance = replace(with_ids(dataset.relevance), **rules)
     return Judgments(relevance, dataset.texts, query_texts_of(dataset))
 
 
@@ -96,7 +96,7 @@ def query_texts_of(dataset: Any) -> Any:
     return dataset.query_texts if dataset.has_queries else dataset.texts
 
 
-def _with_ids(relevance: Any) -> Any:
+def with_ids(relevance: Any) -> Any:
     """Use numbers as missing ids, because run files refer to ids."""
     from dataclasses import replace
 
@@ -150,7 +150,7 @@ def read_corpus(options: argparse.Namespace) -> Corpus:
     relevance = dataset.relevance
     if dataset.X is None or relevance is None or relevance.has_candidate_lists:
         raise ValueError(f"{options.corpus} has no vectors of queries and items.")
-    relevance = _with_ids(relevance)
+    relevance = with_ids(relevance)
     return Corpus(
         dataset.X,
         dataset.queries,

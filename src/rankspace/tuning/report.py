@@ -12,6 +12,7 @@ import numpy as np
 from .._engine.files import PathLike
 from .._engine.tables import Row, as_html, as_text
 from ..display.page.answer import Answer, AnswerTable
+from ..display.page.explained import Explain
 from ..display.page.html import measure_label
 from ..display.page.report import write_report
 from ..evaluation.report import Report, _plain, _Table, agreement
@@ -32,6 +33,10 @@ SIZES_HEADER = [
     "megabytes",
     "",
 ]
+REASONS = (
+    "Why queries gain and lose is said of a map of the chosen strength that was learned without "
+    "them, and of the relevant document that is first in the better of both lists. Others move too."
+)
 # Style and words of the badge on the page.
 BADGES = {
     "ship": ("better", "Ship it"),
@@ -142,6 +147,9 @@ class TuneReport(_Table):
         Families that the time budget left out.
     seconds : float
         Total time.
+    explain : callable, optional
+        What moved the score of an item for a query, as sentences for the page. It holds the data,
+        and is not pickled.
     """
 
     decision: str
@@ -169,6 +177,10 @@ class TuneReport(_Table):
     sizes: list[SizeRow] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     seconds: float = 0.0
+    explain: Explain | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "explain": None}
 
     def question(self, name: str) -> QuestionRow | None:
         """The row of "all", "known" or "new"; None if nothing was learned."""
@@ -321,9 +333,11 @@ class TuneReport(_Table):
             describe_item=None if texts is None else texts.__getitem__,
             describe_query=describe_query,
             n_extremes=N_EXTREMES,
+            explain=self.explain,
             notes=[
+                *([] if self.explain is None else [REASONS]),
                 "The answer rests on one one-sided test, and on intervals that allow for groups of "
-                "queries and for folds that share training queries."
+                "queries and for folds that share training queries.",
             ],
         )
 

@@ -24,6 +24,7 @@ from ..learners.families import families
 from ..metrics.card import data_facts
 from ..metrics.embedding import EmbeddingMetric, unchanged_metric
 from ..search.live import LiveIndex
+from .explanations import with_explanations
 from .fields import (
     check_field_options,
     field_families,
@@ -271,6 +272,7 @@ def tune(
         if sizes is not None and not sizes.is_full:
             method += f", reduced to {sizes.n_components} dimensions"
             metric = metric.reduce(trials.training.X, sizes.n_components)
+        learned = best
         if best is not None and signals:
             progress("weighing runs", 1.0)
             fused = fuse_runs(trials, best, signals, normalise)
@@ -285,15 +287,18 @@ def tune(
     report = with_sizes(report, sizes, size_tolerance)
     if task.relevance.teacher is not None:
         report = as_agreement(report, task.relevance.teacher)
+    widths = {}
     if fields is not None:
         report = with_fields(report, rows)
         widths = dict(zip(fields.names, fields.widths, strict=True))
         metric.parameters["fields"] = widths
     if live is not None:
         report = with_names(report, live)
+    else:
+        report = with_explanations(report, trials, learned, numbers, widths)
     metric.card = {"method": method, **_card(report, task)}
-    learned = task if refit_on_dev else trials.training
-    metric.keep_query_sample(learned.take(learned.sample).points)
+    source = task if refit_on_dev else trials.training
+    metric.keep_query_sample(source.take(source.sample).points)
     return Tuned(metric, report)
 
 

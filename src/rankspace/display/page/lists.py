@@ -10,6 +10,7 @@ from itertools import islice
 import numpy as np
 
 from ...evaluation.matching import list_of, new_items
+from .explained import Explain
 from .html import column, count, number, section, shorten, signed, table, text
 from .paired import PairedReports
 
@@ -86,7 +87,8 @@ class QueryLists:
                 labels[int(item)] = "relevant"
         return labels
 
-    def _describe(self, item: int, name: str) -> str:
+    def describe(self, item: int, name: str) -> str:
+        """The text of an item, or its name."""
         if self.describe_item is None or item < 0:
             return name
         return self.describe_item(int(item))
@@ -142,7 +144,7 @@ class QueryLists:
             numbers = [number(shown)]
             if side:
                 numbers.append(str(ranks_before.get(name, "–")))
-            description = self._describe(item, name)
+            description = self.describe(item, name)
             rows.append(_cells(len(rows) + 1, judgment, description, numbers))
         return rows
 
@@ -206,8 +208,8 @@ def _reason(paired: PairedReports, query: int) -> str:
     return f"{rule} Even this query does not gain."
 
 
-def extremes_section(lists: QueryLists, n: int) -> str:
-    """The queries with the largest gains and losses, with their lists."""
+def extremes_section(lists: QueryLists, n: int, explain: Explain | None = None) -> str:
+    """The queries with the largest gains and losses, with their lists and what moved them."""
     if not n:
         return ""
     gains = lists.paired.gains
@@ -215,19 +217,40 @@ def extremes_section(lists: QueryLists, n: int) -> str:
     best = [query for query in order[::-1][:n].tolist() if gains[query] > 0]
     worst = [query for query in order[:n].tolist() if gains[query] < 0]
     body = (
-        f"<h3>Most improved</h3>{_folded(lists, best)}"
-        f"<h3>Most harmed</h3>{_folded(lists, worst)}"
+        f"<h3>Most improved</h3>{_folded(lists, best, explain)}"
+        f"<h3>Most harmed</h3>{_folded(lists, worst, explain)}"
     )
     return section("extremes", "The largest gains and losses", body)
 
 
-def _folded(lists: QueryLists, queries: list[int]) -> str:
+def _folded(lists: QueryLists, queries: list[int], explain: Explain | None) -> str:
     """Queries with their gains; each opens to show its lists."""
     if not queries:
         return "<p>None.</p>"
     return "".join(
         f"<details><summary>{text(lists.query_title(query))} "
         f"<b>{text(lists.paired.label)} {signed(lists.paired.gains[query])}</b></summary>"
-        f"{lists.tables(query)}</details>"
+        f"{lists.tables(query)}{_explained(lists, query, explain)}</details>"
         for query in queries
     )
+
+
+def _explained(lists: QueryLists, query: int, explain: Explain | None) -> str:
+    """What moved the score of the relevant item that went up or down."""
+    item = -1 if explain is None else _moved_item(lists, query)
+    if explain is None or item < 0:
+        return ""
+    names = lists.paired.relevance.item_ids
+    name = str(item if names is None else names[item])
+    described = shorten(lists.describe(item, name))
+    lines = "".join(f"<li>{text(line)}</li>" for line in explain(query, item))
+    return f"<p>Why: the relevant item {text(described)}</p><ul>{lines}</ul>"
+
+
+def _moved_item(lists: QueryLists, query: int) -> int:
+    """The first relevant item in the better of both lists, or any; -1 if there is none."""
+    relevant = lists.paired.relevance.relevant(query)
+    side = int(lists.paired.gains[query] > 0)
+    items, _, _ = lists.ranked(query, side)
+    found = [*items[np.isin(items, relevant)].tolist(), *relevant.tolist(), -1]
+    return int(found[0])

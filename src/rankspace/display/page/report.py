@@ -16,6 +16,7 @@ from ...search.ranking import Ranking
 from ..plots import n_directions
 from . import svg
 from .answer import Answer, answer_section
+from .explained import Explain
 from .html import (
     count,
     interval,
@@ -60,6 +61,7 @@ def write_report(
     others: Mapping[str, Report] | None = None,
     groups: Mapping[str, np.ndarray] | None = None,
     n_extremes: int = 0,
+    explain: Explain | None = None,
     answer: Answer | None = None,
 ) -> Path:
     """Write an HTML page that compares two rankings of the same queries.
@@ -103,6 +105,9 @@ def write_report(
         Boolean masks of groups of queries; each group is compared separately.
     n_extremes : int, default=0
         Number of queries shown with the largest gains, and with the largest losses.
+    explain : callable, optional
+        Function from the numbers of one of these queries and of a relevant item to sentences on
+        what moved the score of the item, such as those of ``metric.explain``.
     answer : Answer, optional
         A decision that opens the page in place of the verdict on the primary measure.
 
@@ -137,7 +142,7 @@ def write_report(
         _views_section(paired, views, view_labels),
         _spectrum_section(metric),
         example_section(lists, example),
-        extremes_section(lists, n_extremes),
+        extremes_section(lists, n_extremes, explain),
     ]
     remarks = [
         *notes,
