@@ -46,13 +46,15 @@ def run(recipe: Recipe, jobs: Jobs) -> Outcome:
     ratios, n_splits = options["ratios"], options["n_splits"]
     errors, sizes = {}, {}
     pairs = list(itertools.product(sets, methods))
+    # Split by split, so that a run that is cut short has some splits of everything.
     pieces = [
         (source(data), method, ratio, split, options["n_queries"])
-        for data, method in pairs
-        for ratio, split in itertools.product(ratios, range(n_splits))
+        for split in range(n_splits)
+        for (data, method), ratio in itertools.product(pairs, ratios)
     ]
     results = np.array(jobs.map(one_piece, pieces))
-    results = results.reshape(len(pairs), len(ratios), n_splits, 2)
+    results = results.reshape(n_splits, len(pairs), len(ratios), 2)
+    results = results.transpose(1, 2, 0, 3)
     for (data, method), values in zip(pairs, results, strict=True):
         errors[data["label"], method["label"]] = values[:, :, 0]
         sizes[data["label"]] = values[:, 0, 1]
