@@ -79,17 +79,18 @@ def run(recipe: Recipe, jobs: Jobs) -> Outcome:
         recipe.content["datasets"], lambda data: open_dataset(data["name"])
     )
     options = {key: recipe.options[key] for key in ("validation", "seed")}
-    pieces = [piece for data in sets for piece in _pieces(recipe, data)]
-    chosen = _chosen_settings(pieces, jobs, options)
-    calls = [
-        (piece.data, piece.method, setting, piece.fold, options)
-        for piece, setting in zip(pieces, chosen, strict=True)
-    ]
     results: dict[Place, list[Any]] = {}
-    fits = jobs.map(one_piece, calls)
-    for piece, setting, fit in zip(pieces, chosen, fits, strict=True):
-        row = {**fit, "chosen": _shown(setting, piece.grid)}
-        results.setdefault(piece.place, []).append(row)
+    for data in sets:
+        pieces = [*_pieces(recipe, data)]
+        chosen = _chosen_settings(pieces, jobs, options)
+        calls = [
+            (piece.data, piece.method, setting, piece.fold, options)
+            for piece, setting in zip(pieces, chosen, strict=True)
+        ]
+        fits = jobs.map(one_piece, calls)
+        for piece, setting, fit in zip(pieces, chosen, fits, strict=True):
+            row = {**fit, "chosen": _shown(setting, piece.grid)}
+            results.setdefault(piece.place, []).append(row)
     paper = recipe.content.get("paper_values", {})
     tables: list[Table] = []
     pictures: dict[str, Callable[[], Any]] = {}
