@@ -172,8 +172,10 @@ def validation_score(
 ) -> float:
     """MAP of a setting on the validation part; without a fold, on rows that no fold has."""
     dataset = _load(data["name"])
-    rows = _other_rows if fold is None else split_rows
-    train, validation, _ = rows(dataset, data, fold, options)
+    if fold is None:
+        train, validation, _ = _other_rows(dataset, data, options)
+    else:
+        train, validation, _ = split_rows(dataset, data, fold, options)
     split = _prepared(dataset, data, train, validation)
     model = _fit(method, setting, split)
     return model.score(split.X, split.judged, queries=split.points)
@@ -256,7 +258,7 @@ def split_rows(
 
 
 def _other_rows(
-    dataset: Dataset, data: Mapping[str, Any], fold: None, options: Mapping[str, Any]
+    dataset: Dataset, data: Mapping[str, Any], options: Mapping[str, Any]
 ) -> Rows:
     """Rows to choose settings by, none of which is in the sample: a fifth are queries."""
     seed = options["seed"] + data.get("sample_seed", 0)

@@ -86,10 +86,9 @@ def test_files_and_dataframes_are_the_same(kind, tmp_path):
         log = pl.DataFrame(FRAME.to_dict("list"))
     elif kind == "pyarrow":
         log = pytest.importorskip("pyarrow").table(FRAME.to_dict("list"))
-    elif kind == "parquet":
-        FRAME.to_parquet(path)
-    elif kind == "feather":
-        FRAME.to_feather(path)
+    elif kind in ("parquet", "feather"):
+        pytest.importorskip("pyarrow")
+        getattr(FRAME, f"to_{kind}")(path)
     else:
         FRAME.to_csv(path, sep="\t" if kind == "tsv" else ",", index=False)
     relevance = Relevance.from_clicks(log, since="2026-01-02")
