@@ -27,7 +27,10 @@ def files(tmp_path, monkeypatch, rng):
     X = rng.standard_normal((12, 3)).astype("f4")
     np.save("corpus.npy", X)
     np.save("queries.npy", X[:2])
-    LinearMetric(np.eye(3)).save("my.safetensors")
+    metric = LinearMetric(np.eye(3))
+    metric.keep_query_sample(rng.standard_normal((50, 3)))
+    metric.save("my.safetensors")
+    np.save("new-queries.npy", rng.standard_normal((50, 3)))
     (tmp_path / "qrels.tsv").write_text(
         "query-id\tcorpus-id\tscore\n0\t3\t1\n1\t4\t1\n"
     )
