@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rankspace import GMML, Euclidean, Relevance
-from rankspace.learners.gmml import MAX_ITEMS, N_FOLDS, REGS, SEED, TS
+from rankspace.learners.gmml import MAX_ITEMS, REGS, SEED, TS
 from rankspace.learners.solvers.geometric.mean import mean_factor
 from rankspace.learners.solvers.geometric.scatter import (
     all_pairs,
@@ -24,7 +24,7 @@ from rankspace.learners.solvers.geometric.scatter import (
 )
 from rankspace.learners.solvers.points import lazy_points
 from rankspace.learners.solvers.scaling import Scaling
-from rankspace.relevance.splits import fold_queries, sample_data
+from rankspace.relevance.splits import CHOICE_FOLDS, fold_queries, sample_data
 from reference.conventions import expected_failures
 
 SEEDS = st.integers(0, 2**32)
@@ -350,9 +350,9 @@ def test_wrong_data(wine):
 
 def slow_scores(X, y, t, reg):
     """Sum over folds of the MAP of held-out rows, by a fit of its own."""
-    folds = fold_queries(len(X), N_FOLDS, SEED).queries
+    folds = fold_queries(len(X), CHOICE_FOLDS, SEED).queries
     total = 0.0
-    for fold in range(N_FOLDS):
+    for fold in range(CHOICE_FOLDS):
         train = folds != fold
         model = GMML(t, reg=reg).fit(X[train], y[train])
         judged = Relevance.from_labels(y[train], query_labels=y[~train])

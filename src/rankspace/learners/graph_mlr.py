@@ -36,9 +36,11 @@ class GraphMLR(MLR):
     n_neighbors : int, default=5
         Two rows are joined if each is among so many nearest neighbours of the other, by Euclidean
         distance.
+    measure, tol, max_iter
+        See `MLR`.
     scaling : {"auto", "standard"} or None, default="auto"
         Whether features are standardised, also for the graph; see `MLR`.
-    measure, tol, max_iter, batch_size, n_components, max_memory, checkpoint, random_state
+    batch_size, n_components, max_memory, checkpoint, random_state
         See `MLR`.
 
     Attributes
