@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 DPI = 72
-N_COLOURS = 64
+N_COLOURS = 32
 
 
 def subplots(n: int, size: tuple[float, float]) -> Any:

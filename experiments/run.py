@@ -83,13 +83,23 @@ class Outcome:
     def write(self, folder: Path) -> None:
         """Write the page, ``results.json``, each table as CSV and LaTeX, and the pictures."""
         folder.mkdir(parents=True, exist_ok=True)
-        write_text(folder / "results.json", json.dumps(self.to_dict(), indent=1) + "\n")
+        write_text(folder / "results.json", as_json(self.to_dict()))
         write_text(folder / "README.md", self.to_markdown())
         for number, table in enumerate(self.tables, 1):
             write_text(folder / f"table-{number}.csv", table.to_csv())
             write_text(folder / f"table-{number}.tex", table.to_latex())
         for name, draw in self.pictures.items():
             save_png(draw(), folder / f"{name}.png")
+
+
+def as_json(content: Mapping[str, Any]) -> str:
+    """JSON with a line for each row of a table: readable, and half the size of an indented one."""
+    rows = [json.dumps(row) for table in content["tables"] for row in table["rows"]]
+    tables = [
+        {**table, "rows": ["ROW"] * len(table["rows"])} for table in content["tables"]
+    ]
+    parts = json.dumps({**content, "tables": tables}, indent=1).split('"ROW"')
+    return "".join(a + b for a, b in zip(parts, [*rows, ""], strict=True)) + "\n"
 
 
 def _versions() -> dict[str, str]:

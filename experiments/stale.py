@@ -1,6 +1,6 @@
 """Which results the code may have changed since: digests of modules, and one cheap cell of each.
 
-A result keeps in ``code.json`` the digests of the modules that computed its cell. Where one of them
+A result keeps in ``code.txt`` the digests of the modules that computed its cell. Where one of them
 has changed, the cell is computed again, and only a number that moved makes the result stale.
 """
 
@@ -28,7 +28,7 @@ DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 PACKAGES = ("rankspace", "experiments")
 # They compute nothing that a table shows.
 UNUSED = ("experiments.stale", "experiments.numbers", "experiments.__main__")
-DIGITS = 12  # of a digest
+DIGITS = 8  # of a digest
 PRINTED = 4  # decimals of a table
 # A time moved if it is so many times longer or shorter.
 TIME_FACTOR = 10.0
@@ -73,18 +73,33 @@ def check_result(name: str, folder: Path = HOME / "results") -> State:
     place = f"{recipe.cell['place']} was {committed} and is {found['number']}"
     if _moved(committed, found["number"], recipe.cell.get("is_time", False)):
         return State(name, "stale", place, changed)
-    write_text(
-        folder / name / "code.json", json.dumps(found["digests"], indent=0) + "\n"
-    )
+    write_digests(folder / name / "code.txt", found["digests"])
     return State(name, "as committed", place, changed)
 
 
-def _kept_digests(name: str, folder: Path) -> Mapping[str, str]:
-    path = folder / name / "code.json"
-    if not path.is_file():
-        return {}
-    kept: Mapping[str, str] = json.loads(path.read_text(encoding="utf-8"))
-    return kept
+def _kept_digests(name: str, folder: Path) -> dict[str, str]:
+    path = folder / name / "code.txt"
+    return read_digests(path) if path.is_file() else {}
+
+
+def write_digests(path: Path, digests: Mapping[str, str]) -> None:
+    """Write digests with a line for each package: its name, then ``module=digest`` for each."""
+    lines: dict[str, list[str]] = {}
+    for name, value in digests.items():
+        package, _, module = name.rpartition(".")
+        lines.setdefault(package, [package]).append(f"{module}={value}")
+    write_text(path, "".join(" ".join(words) + "\n" for words in lines.values()))
+
+
+def read_digests(path: Path) -> dict[str, str]:
+    """Read what `write_digests` wrote."""
+    digests = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        package, *entries = line.split(" ")
+        for entry in entries:
+            module, _, value = entry.partition("=")
+            digests[f"{package}.{module}".removeprefix(".")] = value
+    return digests
 
 
 def _moved(committed: str, found: str, is_time: bool) -> bool:

@@ -9,7 +9,15 @@ import pytest
 from experiments import list_recipes, load_recipe, stale
 from experiments.numbers import printed
 from experiments.run import HOME
-from experiments.stale import changed_modules, check_result, compute_cell, digest, main
+from experiments.stale import (
+    changed_modules,
+    check_result,
+    compute_cell,
+    digest,
+    main,
+    read_digests,
+    write_digests,
+)
 
 NAME = "frml-figure-1"
 CODE = """
@@ -50,9 +58,9 @@ def test_a_cell_is_in_the_results(name):
 @pytest.mark.parametrize("name", WITH_CELL)
 def test_digests_are_of_what_a_recipe_runs(name):
     recipe = load_recipe(name)
-    if not (HOME / "results" / name / "code.json").exists():
+    if not (HOME / "results" / name / "code.txt").exists():
         pytest.skip("the result is stale: nobody knows the code that wrote it")
-    kept = json.loads((HOME / "results" / name / "code.json").read_text("utf-8"))
+    kept = read_digests(HOME / "results" / name / "code.txt")
     assert {"experiments.run", f"recipes/{name}.toml"} <= set(kept)
     assert f"experiments.protocols.{recipe.protocol}" in kept
 
@@ -68,12 +76,19 @@ def test_a_module_that_changed_or_is_gone_is_found():
     assert changed_modules({**kept, **others}) == tuple(others)
 
 
+def test_digests_are_read_as_they_were_written(tmp_path):
+    names = ["experiments", "experiments.run", "a.b.c", "recipes/mlr-figure-1.toml"]
+    digests = dict.fromkeys(names, "0f0f")
+    write_digests(tmp_path / "code.txt", digests)
+    assert read_digests(tmp_path / "code.txt") == digests
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """A results folder of one recipe, whose cell takes no time to compute."""
     home = tmp_path / NAME
     home.mkdir()
-    for file in ("results.json", "code.json"):
+    for file in ("results.json", "code.txt"):
         (home / file).write_text((HOME / "results" / NAME / file).read_text("utf-8"))
     found = {"number": "2.5008", "digests": {"experiments.run": "new"}}
     monkeypatch.setattr(stale, "_compute_in_process", lambda name: found)
@@ -81,7 +96,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def keep(folder, digests):
-    (folder / NAME / "code.json").write_text(json.dumps(digests))
+    write_digests(folder / NAME / "code.txt", digests)
 
 
 def test_unchanged_code_computes_nothing(folder, monkeypatch):
@@ -94,7 +109,7 @@ def test_a_number_that_stays_renews_the_digests(folder):
     keep(folder, {"experiments.run": "old"})
     state = check_result(NAME, folder)
     assert (state.verdict, state.changed) == ("as committed", ("experiments.run",))
-    kept = json.loads((folder / NAME / "code.json").read_text())
+    kept = read_digests(folder / NAME / "code.txt")
     assert kept == {"experiments.run": "new"}
 
 
@@ -135,10 +150,7 @@ def test_missing_data_are_named_and_change_nothing(folder, monkeypatch):
     state = check_result(NAME, folder)
     assert state.verdict == "not checked"
     assert state.reason == "FileNotFoundError: the data set x needs y"
-    assert (
-        json.loads((folder / NAME / "code.json").read_text())["experiments.run"]
-        == "old"
-    )
+    assert read_digests(folder / NAME / "code.txt") == {"experiments.run": "old"}
 
 
 def test_the_command_checks_and_computes(folder, monkeypatch, capsys):
