@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from rankspace import Fields, Index, Ranking, Relevance, evaluate, rank_bm25, tune
+from rankspace import Fields, Index, Ranking, Relevance, evaluate, tune
 from rankspace.datasets import Dataset
 from rankspace.evaluation.cross_validation import (
     Evidence,
@@ -31,6 +31,7 @@ from rankspace.tuning.signals import Fused, fuse_runs
 from rankspace.tuning.trials import Deadline, Result, Trials, best_result
 
 from ..data import open_dataset, open_second_vectors
+from ..data.bm25 import open_bm25
 from ..methods import available
 from ..recipe import Recipe
 from ..run import Jobs, Outcome, Table
@@ -41,6 +42,8 @@ DEPTH = 100  # first items of each list that are fused and measured
 TOLERANCE = 0.01
 QUESTIONS = ("all", "known", "new")
 PARTS = ("all queries", "known documents", "new documents")
+WHICH = {"train": ("train",), "test": ("test",), "both": ("train", "test")}
+TITLES = {"train": "", "test": ", test part"}  # what the titles of tables end with
 RUN = "bm25"
 
 UNCHANGED = "unchanged vectors"
@@ -76,12 +79,12 @@ class Problem(NamedTuple):
 
 
 def run(recipe: Recipe, jobs: Jobs) -> Outcome:
-    """Tables of each collection that is at hand, and the goals."""
-    part, only = recipe.options["parts"], recipe.options["only"]
-    if part not in ("train", "test"):
-        raise ValueError(f"parts must be 'train' or 'test': got {part!r}.")
+    """Tables of each collection that is at hand, and the goals, for each part."""
+    asked, only = recipe.options["parts"], recipe.options["only"]
+    if asked not in WHICH:
+        raise ValueError(f"parts must be 'train', 'test' or 'both': got {asked!r}.")
     wanted = [d for d in recipe.content["datasets"] if only in ("", d["label"])]
-    if part == "test":
+    if asked == "test":
         wanted = [data for data in wanted if data.get("test", True)]
     sets, notes = available(wanted, _dataset)
     pieces = []
@@ -89,17 +92,30 @@ def run(recipe: Recipe, jobs: Jobs) -> Outcome:
         kinds, note = _kinds(data)
         notes += note
         described = {k: data[k] for k in ("label", "name", "options") if k in data}
-        for second in kinds:
-            pieces.append((described, second, part, recipe.options["seed"]))
-    results: dict[str, list[dict[str, Any]]] = {}
+        for part in WHICH[asked]:
+            if part == "train" or data.get("test", True):
+                for second in kinds:
+                    pieces.append((described, second, part, recipe.options["seed"]))
+    results: dict[str, dict[str, list[dict[str, Any]]]] = {"train": {}, "test": {}}
     for piece, result in zip(pieces, jobs.map(values_of, pieces), strict=True):
-        results.setdefault(piece[0]["label"], []).append(result)
-    found = {label: Comparison.of(parts) for label, parts in results.items()}
+        data, _, part, _ = piece
+        results[part].setdefault(data["label"], []).append(result)
+    tables = []
+    for part in WHICH[asked]:
+        tables += _tables_of(results[part], TITLES[part])
+    return Outcome(recipe, tables, [*recipe.content["notes"], *notes])
+
+
+def _tables_of(
+    results: Mapping[str, Sequence[Mapping[str, Any]]], suffix: str
+) -> list[Table]:
+    """The tables of one part, and its goals."""
+    found = {label: Comparison.of(pieces) for label, pieces in results.items()}
     tables = []
     for label, comparison in found.items():
-        tables += [comparison.main_table(label), comparison.other_table(label)]
-    tables.append(_goals(found))
-    return Outcome(recipe, tables, [*recipe.content["notes"], *notes])
+        title = f"{label}{suffix}"
+        tables += [comparison.main_table(title), comparison.other_table(title)]
+    return [*tables, _goals(found, f"Goals, all queries by NDCG@10{suffix}")]
 
 
 def _kinds(data: Mapping[str, Any]) -> tuple[list[str], list[str]]:
@@ -130,7 +146,7 @@ def problem_of(description: str, second: str = "") -> Problem:
     assert collection.query_texts is not None
     assert collection.relevance is not None
     X, queries = (_single(V) for V in (collection.X, collection.queries))
-    bm25 = rank_bm25(collection.texts, collection.query_texts)
+    bm25 = open_bm25(data, collection.texts, collection.query_texts)
     widths: tuple[int, ...] = ()
     if second:
         others = open_second_vectors(data["name"], second)
@@ -515,7 +531,7 @@ def shown(estimate: ClusteredMean) -> str:
 # ---------------------------------------------------------------------- goals
 
 
-def _goals(found: Mapping[str, Comparison]) -> Table:
+def _goals(found: Mapping[str, Comparison], title: str) -> Table:
     """What was to be shown, and whether it is."""
     rows: list[list[str]] = []
     for fused in FUSED:
@@ -541,7 +557,7 @@ def _goals(found: Mapping[str, Comparison]) -> Table:
             enough = "held" if n_better >= ENOUGH_SETS else "no"
             rows.append([goal, f"{n_better} of {n_sets} sets", enough])
     rows += _new_documents(found)
-    return Table("Goals, all queries by NDCG@10", ["goal", "measured", "verdict"], rows)
+    return Table(title, ["goal", "measured", "verdict"], rows)
 
 
 def _new_documents(found: Mapping[str, Comparison]) -> list[list[str]]:

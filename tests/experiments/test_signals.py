@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from experiments.data import open_second_vectors
+from experiments.data import bm25, open_second_vectors
 from experiments.protocols import signals, sizes
 from experiments.recipe import load_recipe
 from experiments.run import Jobs
@@ -50,14 +50,20 @@ def mean(cell):
     return float(cell.split()[0])
 
 
-@pytest.mark.parametrize("part", ["train", "test"])
-def test_tables_of_signals(small, part, tmp_path):
-    recipe = load_recipe("signals").with_options({"parts": part})
+def test_tables_of_signals(small, tmp_path):
+    recipe = load_recipe("signals").with_options({"parts": "both"})
     recipe = replace(
         recipe, content={"datasets": [{**HERE, "second": "other"}], "notes": []}
     )
     outcome = signals.run(recipe, Jobs(tmp_path, 1, lambda fraction: None))
-    main, other, goals = outcome.tables
+    of_test = ["test part" in table.title for table in outcome.tables]
+    assert of_test == [False, False, False, True, True, True]
+    check_tables(outcome.tables[:3], "train")
+    check_tables(outcome.tables[3:], "test")
+
+
+def check_tables(tables, part):
+    main, other, goals = tables
     rows = {row[0]: row for row in main.rows}
     assert rows.pop("number of queries")[1] == {"train": "80", "test": "40"}[part]
     names = [signals.UNCHANGED, signals.MAP, signals.WITH_BM25, signals.EVERYTHING]
@@ -160,5 +166,23 @@ def test_recipes_load(name):
 
 def test_the_part_is_checked():
     recipe = load_recipe("signals").with_options({"parts": "dev"})
-    with pytest.raises(ValueError, match="parts must be 'train' or 'test': got 'dev'"):
+    with pytest.raises(
+        ValueError, match="parts must be 'train', 'test' or 'both': got 'dev'"
+    ):
         signals.run(recipe, None)
+
+
+def test_bm25_is_read_from_a_file_of_the_same_texts(tmp_path, monkeypatch):
+    monkeypatch.setenv("RANKSPACE_DATA", str(tmp_path))
+    data = {"label": "NPL", "name": "npl", "options": {"document": "answer"}}
+    texts, asked = ["black cats", "a dog", "dogs and cats"], ["cat", "dogs"]
+    computed = bm25.open_bm25(data, texts, asked)
+    path = bm25.stored_path(data)
+    assert path == tmp_path / "ir-npl" / "other" / "bm25_answer.npz"
+    bm25.store_bm25(path, texts, asked)
+    monkeypatch.setattr(bm25, "rank_bm25", None)
+    stored = bm25.open_bm25(data, texts, asked)
+    for part in bm25.PARTS:
+        np.testing.assert_array_equal(getattr(stored, part), getattr(computed, part))
+    with pytest.raises(ValueError, match="a ranking of the texts of NPL: they have"):
+        bm25.open_bm25(data, texts, ["cat", "cats"])
