@@ -1,13 +1,13 @@
-"""Does the sequential test of interleaved rankings keep its error, however often it is looked at?
+"""Does the sequential test of interleaved rankings keep its error, however often it is checked?
 
-"Fair coins" are wins of a share of one half, looked at after every impression. The other rows
+"Fair coins" are wins of a share of one half, checked after every impression. The other rows
 interleave rankings of the training queries of SciFact by team draft, every search with coins of its
-own, and look after every impression: unchanged vectors against vectors with noise, which are worse.
+own, and check after every impression: unchanged vectors against vectors with noise, which are worse.
 The user looks at rank r with probability 1/r. "Clicks anywhere" do not depend on the document, so
-that nobody is preferred; "clicks on what is relevant" are 0.6 of the looks at a relevant document
-and 0.05 of those at another. 5 % of errors are promised, at all looks together. "Decided wrongly"
-is in favour of the worse ranking, or of any of two equal ones. "A test at each look" is the usual
-binomial test at the level of 5 %, looked at as often.
+that nobody is preferred; "clicks on what is relevant" are 0.6 of the views of a relevant document
+and 0.05 of those of another. 5 % of errors are promised, at all checks together. "Decided wrongly"
+is in favour of the worse ranking, or of any of two equal ones. "A test at each check" is the usual
+binomial test at the level of 5 %, repeated as often.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def by_clicks(on_relevant: bool, n_passes: int) -> Wins:
     """Wins of the better ranking in passes over all queries, by clicks of simulated users."""
     worse, better, judged = rankings()
     pairs = [set(judged.relevant(query).tolist()) for query in range(judged.n_queries)]
-    looks = 1 / np.arange(1, LENGTH + 1)
+    views = 1 / np.arange(1, LENGTH + 1)
 
     def wins(seed: int) -> np.ndarray:
         rng = np.random.default_rng([1, seed])
@@ -60,7 +60,7 @@ def by_clicks(on_relevant: bool, n_passes: int) -> Wins:
                 rows = zip(items.tolist(), pairs, strict=True)
                 is_hit = [[item in hits for item in row] for row, hits in rows]
                 chance = np.where(is_hit, 0.6, 0.05)
-            clicked = rng.random(items.shape) < looks * chance
+            clicked = rng.random(items.shape) < views * chance
             rows, places = np.nonzero(clicked)
             names = zip(rows.tolist(), items[rows, places].tolist(), strict=True)
             found.append(rng.permutation(shown.wins(names)))
@@ -75,7 +75,7 @@ def fair_coins(n: int) -> Wins:
 
 
 def decisions(wins: np.ndarray) -> tuple[int, int, int]:
-    """Who is preferred at the first look that says so (1, -1, 0), when, and by a naive test."""
+    """Who is preferred at the first check that says so (1, -1, 0), when, and by a naive test."""
     won, lost = np.cumsum(wins == 1), np.cumsum(wins == -1)
     decided = log_martingale(won, lost, 0.5) >= -np.log(LEVEL)
     naive = np.abs(won - lost) >= norm.ppf(1 - LEVEL / 2) * np.sqrt(won + lost)
@@ -93,7 +93,7 @@ def row(label: str, n_runs: int, wins: Wins, is_fair: bool) -> list[Any]:
     for seed in range(n_runs):
         one = wins(seed)
         found.append((*decisions(one), one.size))
-    preferred, when, naive, n_looks = np.array(found).T
+    preferred, when, naive, n_checks = np.array(found).T
     print(label, flush=True, file=sys.stderr)
     wrong = preferred != 0 if is_fair else preferred == -1
     naive_wrong = naive != 0 if is_fair else naive == -1
@@ -103,7 +103,7 @@ def row(label: str, n_runs: int, wins: Wins, is_fair: bool) -> list[Any]:
         right = float(np.mean(preferred == 1))
         median = float(np.median(when[preferred == 1])) if right else "–"
     shares = [float(np.mean(wrong)), float(np.mean(naive_wrong))]
-    return [label, n_runs, int(n_looks[0]), *shares, right, median]
+    return [label, n_runs, int(n_checks[0]), *shares, right, median]
 
 
 def rows(n_runs: int) -> Iterator[list[Any]]:
@@ -127,9 +127,9 @@ def main() -> None:
     header = [
         "users",
         "runs",
-        "looks",
+        "checks",
         "decided wrongly",
-        "a test at each look",
+        "a test at each check",
         "decided rightly",
         "impressions until then, median",
     ]

@@ -1,7 +1,7 @@
 """Which learner ranks best as it comes, without any choice of parameters?
 
 Small sets with class labels, at most 600 rows of each. Features are standardised on the training
-half; those of images (digits, USPS, UMIST) are left as they are. Learners have their defaults, and
+half; those of images (digits, USPS, UMIST) are left unchanged. Learners have their defaults, and
 `random_state=0` where it takes one. The other half are queries that rank the training half; the
 number is MAP, the mean over three random halves. OASIS and LORETA rank by the similarity that they
 learn. "Seconds" is the time of all fits, on one thread each. Without RANKSPACE_DATA, only sets

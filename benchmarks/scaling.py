@@ -1,7 +1,7 @@
 """By what factor must the spreads of features differ before standardising them pays?
 
 MAP of held-out queries in 3-fold cross-validation on training data, 1,000 rows at most, with the
-features as they are and standardised by the training fold. "Ratio" is the largest standard
+raw features and those standardised by the training fold. "Ratio" is the largest standard
 deviation over the median one, by which ``scaling="auto"`` decides. "Without its largest" leaves out
 the features of largest spread, for ratios in between. MLR is left out above 200 features, where a
 fit takes minutes. Arguments: names of sets.
@@ -108,7 +108,7 @@ def embedding_folds(name: str) -> Iterator[Fold]:
 
 
 def scores(learner: Any, fold: Fold) -> tuple[float, float]:
-    """MAP of held-out queries with the features as they are, and standardised."""
+    """MAP of held-out queries with raw and with standardised features."""
     X, taught, queries, points, judged = fold
     found = []
     for scaler in (FunctionTransformer(), StandardScaler()):
@@ -144,7 +144,7 @@ def main() -> None:
     for name in [name for name in sys.argv[1:] if name in SETS] or SETS:
         rows.append(row_of(name))
         print(rows[-1], flush=True)
-    publish("Features as they are, and standardised: held-out MAP", header, rows)
+    publish("Raw and standardised features: held-out MAP", header, rows)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Sequential test of wins: which of two rankings users prefer, with looks at any time."""
+"""Sequential test of wins: which of two rankings users prefer, valid at any time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Preference(NamedTuple):
     share : float
         Its share of the wins.
     interval : tuple of float
-        Confidence sequence of this share: it holds the true share at all looks together with the
+        Confidence sequence of this share: it holds the true share at all checks together with the
         promised probability.
     p_value : float
         The anytime-valid p-value of no preference.

@@ -37,7 +37,7 @@ def to_duckdb(
     vectors : path or array-like of shape (n_items, n_features)
         The items: a .npy file, or an array.
     path : path or duckdb.DuckDBPyConnection
-        The database file, whose other tables stay as they are, or an open connection to it.
+        The database file, whose other tables stay unchanged, or an open connection to it.
     table : str, default="items"
         Name of the table.
     ids : array-like of str, optional

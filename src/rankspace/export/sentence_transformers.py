@@ -19,7 +19,7 @@ def to_sentence_transformers(
 
     The model then gives mapped vectors: one folder is all that a service needs. If the metric maps
     items and queries differently, a ``Router`` leads ``encode_query`` and ``encode_document`` to
-    their maps, and ``encode`` without a task is an error. Prompts stay as they are.
+    their maps, and ``encode`` without a task is an error. Prompts stay unchanged.
 
     Parameters
     ----------

@@ -44,7 +44,7 @@ def to_sqlite_vec(
     vectors : path or array-like of shape (n_items, n_features)
         The items: a .npy file, or an array.
     path : path
-        The database file; its other tables stay as they are.
+        The database file; its other tables stay unchanged.
     table : str, default="items"
         Name of the table.
     ids : array-like of str, optional

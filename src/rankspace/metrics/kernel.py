@@ -266,7 +266,7 @@ class KernelMetric(StoredMetric):
 def kernel_values(
     kernels: Sequence[Kernel], X: np.ndarray, landmarks: np.ndarray
 ) -> np.ndarray:
-    """Values of each kernel with all landmarks, side by side; precomputed ones as they are."""
+    """Values of each kernel with all landmarks, side by side; precomputed ones unchanged."""
     X = np.asarray(X, dtype=np.float64)
     if kernels[0].name == "precomputed":
         return X

@@ -67,7 +67,7 @@ class QuantisedMetric:
             self.scales = np.where(largest > 0, largest, 1) / LEVELS
 
     def embed_items(self, X: Any) -> np.ndarray:
-        """Items as they are stored, in full precision again."""
+        """Stored items, in full precision again."""
         vectors = self.metric.embed_items(X)
         if self.storage == "float16":
             check_half(vectors)

@@ -228,7 +228,7 @@ class _Study:
         return float(self.path.by_query.units(strength)[place])
 
     def _questions(self, place: int, strength: int, weights: np.ndarray) -> Questions:
-        """Differences from weight 0 for each weight of a run, with other weights as they are."""
+        """Differences from weight 0 for each weight of a run, with other weights unchanged."""
         key = (place, strength, weights.tobytes())
         if key not in self._known_questions:
             candidates = np.tile(weights, (STEPS.size, 1))
