@@ -130,7 +130,7 @@ class _Refuses(BaseHTTPRequestHandler):
 @pytest.fixture
 def refusing_server():
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Refuses)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     yield f"127.0.0.1:{server.server_port}"
     server.shutdown()

@@ -37,6 +37,18 @@ def add_tune(verbs: Any) -> None:
     )
     add_training_data(parser)
     add_similarity(parser, "cosine with separate queries, otherwise Euclidean distance")
+    _add_goal(parser)
+    add_signals(parser)
+    _add_learning(parser)
+    add_cluster(parser)
+    parser.add_argument(
+        "--report", help="also write an HTML page, with the texts of a BEIR folder"
+    )
+    parser.add_argument("--output", required=True, help="metric file to write")
+
+
+def _add_goal(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say which queries must gain, by what measure."""
     parser.add_argument(
         "--measure", default="ndcg-linear@10", help="measure to improve"
     )
@@ -58,7 +70,10 @@ def add_tune(verbs: Any) -> None:
         action="store_true",
         help="learn the metric that is written from the --dev queries too",
     )
-    add_signals(parser)
+
+
+def _add_learning(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say what is learned, and at what cost."""
     parser.add_argument(
         "--components",
         type=components,
@@ -84,11 +99,6 @@ def add_tune(verbs: Any) -> None:
         "--budget", type=seconds, help="time limit, such as 60s, 10m or 1h"
     )
     parser.add_argument("--seed", type=int, default=0, help="random seed")
-    add_cluster(parser)
-    parser.add_argument(
-        "--report", help="also write an HTML page, with the texts of a BEIR folder"
-    )
-    parser.add_argument("--output", required=True, help="metric file to write")
 
 
 def tune(options: argparse.Namespace) -> str:

@@ -37,6 +37,26 @@ class Listed(NamedTuple):
 
 
 @kernel
+def grade_of(slot, first, grades, rules):
+    """Grade of a listed item: 0 if it is irrelevant, NaN if it does not count."""
+    if slot == 0:
+        if rules.unlisted_counts:
+            return 0.0
+        return np.nan
+    grade = grades[first + slot - 1]
+    if np.isnan(grade) and rules.unjudged_counts:
+        return 0.0
+    return grade
+
+
+@kernel
+def end_group(hits, group, hit, position):
+    """Write how many items the group of ties has that these hits are in."""
+    for h in range(group, hit):
+        hits[h, 3] = position - hits[h, 2]
+
+
+@kernel
 def find_hits(
     queries,
     items,
@@ -84,27 +104,19 @@ def find_hits(
                 slot = slots[item]
                 if item == own:
                     continue
-            grade = 0.0
-            if slot == 0:
-                if not rules.unlisted_counts:
-                    continue
-                if item < 0:
-                    counts[i, N_UNKNOWN] += 1
-            else:
-                grade = grades[first + slot - 1]
-                if np.isnan(grade):
-                    if not rules.unjudged_counts:
-                        continue
-                    grade = 0.0
-            position += 1
+            grade = grade_of(slot, first, grades, rules)
+            if np.isnan(grade):
+                continue
+            if item < 0:
+                counts[i, N_UNKNOWN] += 1
             # Numba drops branches on None, but not on None and something else.
             if distances is not None:  # noqa: SIM102
-                if position == 1 or distances[e] != last:
-                    for h in range(group, hit):
-                        hits[h, 3] = position - 1 - start
-                    start = position - 1
+                if position == 0 or distances[e] != last:
+                    end_group(hits, group, hit, position)
+                    start = position
                     group = hit
                     last = distances[e]
+            position += 1
             if grade > 0.0 and counts[i, N_REPEATED] == 0:
                 hits[hit, 0] = position
                 hits[hit, 1] = first + slot - 1
@@ -114,8 +126,7 @@ def find_hits(
                 if grade >= rules.min_relevant_grade:
                     counts[i, N_RELEVANT] += 1
         if distances is not None:
-            for h in range(group, hit):
-                hits[h, 3] = position - start
+            end_group(hits, group, hit, position)
         counts[i, N_HITS] = hit - first_hit
         counts[i, N_IRRELEVANT] = position - counts[i, N_RELEVANT]
         for j in range(first, stop):
