@@ -2,7 +2,7 @@
 
 "Fair coins" are wins of a share of one half, checked after every impression. The other rows
 interleave rankings of the training queries of SciFact by team draft, every search with coins of its
-own, and check after every impression: unchanged vectors against vectors with noise, which are worse.
+own, and check each impression: unchanged vectors against vectors with noise, which are worse.
 The user looks at rank r with probability 1/r. "Clicks anywhere" do not depend on the document, so
 that nobody is preferred; "clicks on what is relevant" are 0.6 of the views of a relevant document
 and 0.05 of those of another. 5 % of errors are promised, at all checks together. "Decided wrongly"
