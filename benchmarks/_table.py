@@ -57,7 +57,14 @@ def machine() -> dict[str, Any]:
             versions[package] = version(package)
         except PackageNotFoundError:
             continue
-    return {"processor": processor(), "cores": os.cpu_count(), "versions": versions}
+    return {"processor": processor(), "cores": n_cores(), "versions": versions}
+
+
+def n_cores() -> int | None:
+    """Cores that the process may use: fewer than there are under taskset."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count()
 
 
 def cell(value: Any) -> str:
