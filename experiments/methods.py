@@ -10,7 +10,7 @@ from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
-from rankspace import BaseRanker, LinearMetric
+from rankspace import BaseRanker, LinearMetric, Report
 
 
 def available(
@@ -111,4 +111,11 @@ def evaluate_ranker(
     model: BaseRanker, X: Any, relevance: Any, queries: Any, measures: str
 ) -> dict[str, float]:
     """Mean of each measure over the queries of a fitted estimator."""
-    return model._evaluate(X, relevance, None, queries, None, measures).means
+    return report_of_ranker(model, X, relevance, queries, measures).means
+
+
+def report_of_ranker(
+    model: BaseRanker, X: Any, relevance: Any, queries: Any, measures: str
+) -> Report:
+    """The report of a fitted estimator, which has the scores of each query."""
+    return model._evaluate(X, relevance, None, queries, None, measures)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.stats
 
+from rankspace import Report
 from rankspace._engine.tables import as_csv, as_frame, as_latex, as_markdown
 
 CONFIDENCE = 0.95
@@ -27,6 +28,13 @@ PAIRED_NOTE = (
     "Paired tests: means over splits with 95 % intervals, differences to the row named in the "
     "title, and p-values of the corrected resampled t-test (Nadeau & Bengio 2003), which allows "
     "for training parts that overlap. 'p (Holm)' is corrected for the number of rows compared."
+)
+
+
+QUERIES_NOTE = (
+    "Paired tests over test queries: means with 95 % intervals, differences to the row named in "
+    "the title, and p-values of paired t-tests, which speak of other queries after the same "
+    "training. 'p (Holm)' is corrected for the number of rows compared."
 )
 
 
@@ -134,3 +142,19 @@ def paired_table(
             tested = [*gains[name], corrected[name]]
         rows.append([name, *estimate(row, overlap)[:3], *tested])
     return Table(f"{title}, against {against}", PAIRED_HEADER, rows)
+
+
+def scores_of_queries(report: Report, measure: str) -> list[float]:
+    """The scores of the queries that count, as JSON stores them."""
+    values = report.values[measure]
+    return np.round(values[~np.isnan(values)], 6).tolist()
+
+
+def table_of_queries(
+    title: str, scores: Mapping[str, np.ndarray], against: str
+) -> list[Table]:
+    """Paired tests over the test queries, if there is a row to compare with."""
+    if against not in scores or len(scores) < 2:
+        return []
+    n = len(scores[against])
+    return [paired_table(f"{title}, {n:,} queries", scores, against, 0.0)]

@@ -110,7 +110,7 @@ def one_piece(
     start = time.process_time()
     model = fit_ranker(estimator, setting, data.X, data.relevance)
     seconds = time.process_time() - start
-    return {**data.scores(model, MEASURES), "seconds": seconds}
+    return {**data.report(model, MEASURES).means, "seconds": seconds}
 
 
 def validation_score(

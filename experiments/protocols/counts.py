@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.decomposition import PCA
 
-from rankspace import LGMML, BaseRanker, Relevance
+from rankspace import LGMML, BaseRanker, Relevance, Report
 from rankspace.datasets import Dataset
 from rankspace.relevance.splits import hold_out, split_queries
 
 from ..data import make_class_mixture, make_gaussian_mixture, open_dataset
-from ..methods import evaluate_ranker
+from ..methods import report_of_ranker
 from ..pictures import curves
 from ..recipe import Recipe
 from ..run import Jobs, Outcome, Table
-from ..tables import paired_table
+from ..tables import PAIRED_NOTE, QUERIES_NOTE, paired_table, scores_of_queries
 
+N_FOLDS = 5  # of published lists; seeds take turns through them
+EXAMPLES = ("cal500", "isolet")
+REAL = (*EXAMPLES, "fold", "splits")  # kinds of problems that are not drawn anew
 HELD_OUT = 0.2  # of the rows of songs and spoken letters, as test queries
 
 
@@ -33,9 +36,9 @@ class Problem(NamedTuple):
     test_relevance: Relevance
     test_queries: np.ndarray | None = None
 
-    def scores(self, model: BaseRanker, measures: str) -> dict[str, float]:
-        """Means over the test queries."""
-        return evaluate_ranker(
+    def report(self, model: BaseRanker, measures: str) -> Report:
+        """Scores of the test queries."""
+        return report_of_ranker(
             model, self.test_X, self.test_relevance, self.test_queries, measures
         )
 
@@ -52,25 +55,30 @@ def run(recipe: Recipe, jobs: Jobs) -> Outcome:
             for method, count, seed in itertools.product(methods, counts, seeds)
         ]
         try:
-            scores = jobs.map(one_piece, pieces)
+            results = jobs.map(one_piece, pieces)
         except FileNotFoundError as error:
             notes.append(f"Left out: {problem['label']}. {error}")
             continue
         panel = {}
-        by_method = np.reshape(scores, (len(methods), len(counts), len(seeds)))
-        for method, values in zip(methods, by_method, strict=True):
+        runs = iter(results)
+        for method in methods:
             name = f"{problem['label']}, {method['label']}"
-            means = values.mean(axis=1)
+            # For each number of metrics the scores of the queries, seed by seed.
+            scores = {count: [np.array(next(runs)) for _ in seeds] for count in counts}
+            values = {count: _means(part) for count, part in scores.items()}
+            means = [part.mean() for part in values.values()]
             rows.append((name, problem["measure"], *(f"{v:.3f}" for v in means)))
             panel[method["label"]] = (counts, means)
             if "centres" in problem and len(seeds) > 1:
-                gains.append(
-                    _gains(name, problem, dict(zip(counts, values, strict=True)))
-                )
+                gains.append(_gains(name, problem, values))
+            elif problem["kind"] in REAL and len(seeds) > 1:
+                gains.append(_against_one(name, problem, scores))
         view = {f"{problem['label']}: {problem['measure']}": panel}
         pictures[problem["name"]] = partial(curves, view, "local metrics", log_x=True)
     header = ["problem, method", "measure", *map(str, counts)]
     table = Table("Score by number of metrics", header, rows)
+    if any(problem["kind"] in REAL for problem in recipe.content["problems"]):
+        notes += [PAIRED_NOTE, QUERIES_NOTE]
     return Outcome(recipe, [table, *gains], notes, pictures)
 
 
@@ -90,14 +98,38 @@ def _gains(
     return paired_table(title, rows, f"{problem['centres']} metrics", 0.0)
 
 
+def _against_one(
+    name: str,
+    problem: Mapping[str, Any],
+    scores: Mapping[int, Sequence[np.ndarray]],
+) -> Table:
+    """Paired tests against one metric: over queries of test parts, or over splits."""
+    unit, overlap = "queries", 0.0
+    if problem["kind"] == "fold":
+        values = {n: np.concatenate(part[:N_FOLDS]) for n, part in scores.items()}
+    elif problem["kind"] == "splits":
+        values = {n: np.mean(part, axis=0) for n, part in scores.items()}
+    else:
+        unit, overlap = "splits", HELD_OUT / (1 - HELD_OUT)
+        values = {n: _means(part) for n, part in scores.items()}
+    title = f"{name}: {problem['measure']}, {len(values[1]):,} {unit}"
+    rows = {f"{n} metrics": row for n, row in values.items()}
+    return paired_table(title, rows, "1 metrics", overlap)
+
+
+def _means(scores: Sequence[np.ndarray]) -> np.ndarray:
+    return np.array([part.mean() for part in scores])
+
+
 def one_piece(
     problem: Mapping[str, Any], fixed: Mapping[str, Any], count: int, seed: int
-) -> float:
-    """The mean over new queries."""
+) -> list[float]:
+    """The score of each new query."""
     data = load_problem(problem, seed)
     model = make_lgmml({"n_metrics": count, "random_state": seed, **fixed})
     model.fit(data.X, data.relevance)
-    return data.scores(model, problem["measure"])[problem["measure"]]
+    report = data.report(model, problem["measure"])
+    return scores_of_queries(report, problem["measure"])
 
 
 def make_lgmml(options: Mapping[str, Any]) -> LGMML:
@@ -119,12 +151,12 @@ def load_problem(problem: Mapping[str, Any], seed: int) -> Problem:
     if kind == "classes":
         drawn = make_class_mixture(random_state=seed, **problem["options"])
         return _held_out(drawn.X, drawn, seed)
-    if kind in ("cal500", "isolet"):
+    if kind in EXAMPLES:
         return examples(problem, seed)
     dataset = open_dataset(problem["dataset"])
     splits = dataset.splits
     if kind == "fold":
-        splits = dataset.fold(seed % 5 + 1)
+        splits = dataset.fold(seed % N_FOLDS + 1)
     return _train_test(dataset, splits["train"], splits["test"])
 
 

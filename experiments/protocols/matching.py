@@ -13,9 +13,10 @@ from rankspace import Relevance
 from rankspace.datasets import Dataset, make_matching
 
 from ..data import fetch_speed_dating
-from ..methods import evaluate_ranker, fit_ranker, settings
+from ..methods import fit_ranker, report_of_ranker, settings
 from ..recipe import Recipe
 from ..run import Jobs, Outcome, Table
+from ..tables import QUERIES_NOTE, scores_of_queries, table_of_queries
 
 MEASURES = ("auc", "map", "mrr")
 HEADER = [
@@ -96,7 +97,13 @@ def run(recipe: Recipe, jobs: Jobs) -> Outcome:
         ]
         title = f"{problem['label']} ({results[0]['size']})"
         tables.append(Table(title, HEADER, rows))
-    return Outcome(recipe, tables, notes)
+        scores = {
+            method["label"]: np.array(result["queries"])
+            for method, result in zip(methods, results, strict=True)
+        }
+        against = recipe.options["against"]
+        tables += table_of_queries(f"{problem['label']}: MAP", scores, against)
+    return Outcome(recipe, tables, [*notes, QUERIES_NOTE])
 
 
 def _cells(result: Mapping[str, Any]) -> list[str]:
@@ -120,8 +127,12 @@ def one_piece(
     chosen = "–"
     if "C" in setting:
         chosen = f"{setting['C']:g}"
+    report = report_of_ranker(
+        model, second.X, second.relevance, None, " ".join(MEASURES)
+    )
     return {
-        **evaluate_ranker(model, second.X, second.relevance, None, " ".join(MEASURES)),
+        **report.means,
+        "queries": scores_of_queries(report, "map"),
         "seconds": seconds,
         "rounds": getattr(model, "n_iter_", "–"),
         "chosen": chosen,

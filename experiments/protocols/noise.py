@@ -15,7 +15,10 @@ from rankspace.datasets import load_wine
 from ..methods import fit_metric
 from ..recipe import Recipe
 from ..run import Jobs, Outcome, Table
+from ..tables import PAIRED_NOTE, paired_table
 
+# Options that a job depends on.
+IN_JOBS = ("n_noise", "test_size")
 HEADER = [
     "method",
     "MAP",
@@ -32,7 +35,7 @@ def run(recipe: Recipe, jobs: Jobs) -> Outcome:
     options, methods = recipe.options, recipe.content["methods"]
     n_splits = options["n_splits"]
     pieces = [
-        (method, split, dict(options))
+        (method, split, {key: options[key] for key in IN_JOBS})
         for method in methods
         for split in range(n_splits)
     ]
@@ -41,8 +44,16 @@ def run(recipe: Recipe, jobs: Jobs) -> Outcome:
     for method, values in zip(methods, results, strict=True):
         published = recipe.content["published"].get(method["label"], ("–", "–"))
         rows.append((method["label"], *_cells(values, options["n_noise"]), *published))
-    notes = list(recipe.content["notes"])
-    return Outcome(recipe, [Table("Held-out wines", HEADER, rows)], notes)
+    scores = {
+        method["label"]: values[:, 0]
+        for method, values in zip(methods, results, strict=True)
+    }
+    tables = [Table("Held-out wines", HEADER, rows)]
+    against = options["against"]
+    if against in scores and len(scores) > 1:
+        overlap = options["test_size"] / (1 - options["test_size"])
+        tables.append(paired_table(f"MAP, {n_splits} splits", scores, against, overlap))
+    return Outcome(recipe, tables, [*recipe.content["notes"], PAIRED_NOTE])
 
 
 def _cells(values: np.ndarray, n_noise: int) -> list[str]:

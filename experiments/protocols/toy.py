@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from rankspace import Index, LinearMetric, Relevance, evaluate, knn_error
-from rankspace.datasets import Dataset
 from rankspace.display import SpaceDisplay
 
 from ..data import make_mlr_toy
 from ..methods import fit_metric
 from ..recipe import Recipe
 from ..run import Jobs, Outcome, Table
+from ..tables import QUERIES_NOTE, scores_of_queries, table_of_queries
 
 HEADER = ["method", "share of the vertical axis", "MAP", "k-NN error, %"]
 
@@ -23,30 +23,30 @@ def run(recipe: Recipe, jobs: Jobs) -> Outcome:
     n, seed = recipe.options["n_samples"], recipe.options["seed"]
     train = make_mlr_toy(n, random_state=seed)
     test = make_mlr_toy(n, random_state=seed + 1)
-    rows, views = [], {}
+    rows, views, scores = [], {}, {}
     for method in recipe.content["methods"]:
         label, fixed = method["label"], method.get("fixed", {})
         metric = fit_metric(method["estimator"], fixed, train.X, train.labels)
-        rows.append((label, *_scores(metric, train, test, recipe.options["votes"])))
+        ranking = Index(train.X, metric).rank(test.X)
+        relevance = Relevance.from_labels(train.labels, query_labels=test.labels)
+        report = evaluate(ranking, relevance, "map")
+        votes = recipe.options["votes"]
+        error = knn_error(ranking, train.labels, votes, query_labels=test.labels)
+        share = vertical_share(metric, test.X)
+        rows.append((label, share, report.means["map"], f"{100 * error:.1f}"))
+        scores[label] = np.array(scores_of_queries(report, "map"))
         views[label] = _view(metric, test.X)
     title = "Where the distance comes from, and what it is worth"
     display = SpaceDisplay(views, test.labels)
     return Outcome(
         recipe,
-        [Table(title, HEADER, rows)],
-        list(recipe.content["notes"]),
+        [
+            Table(title, HEADER, rows),
+            *table_of_queries("MAP", scores, recipe.options["against"]),
+        ],
+        [*recipe.content["notes"], QUERIES_NOTE],
         {"toy": lambda: display.plot().figure_},
     )
-
-
-def _scores(
-    metric: LinearMetric, train: Dataset, test: Dataset, votes: int
-) -> tuple[float, float, str]:
-    ranking = Index(train.X, metric).rank(test.X)
-    relevance = Relevance.from_labels(train.labels, query_labels=test.labels)
-    score = evaluate(ranking, relevance, "map").means["map"]
-    error = knn_error(ranking, train.labels, votes, query_labels=test.labels)
-    return vertical_share(metric, test.X), score, f"{100 * error:.1f}"
 
 
 def vertical_share(metric: LinearMetric, X: np.ndarray) -> float:

@@ -8,7 +8,7 @@ import scipy.stats
 
 from experiments import load_recipe, reproduce
 from experiments.data import make_class_mixture
-from experiments.protocols import trees
+from experiments.protocols import counts, trees
 from rankspace import Relevance
 from rankspace.datasets import Dataset
 from rankspace.learners.solvers.geometric.metric_weights import per_list_warp
@@ -149,3 +149,20 @@ def test_leaked_weights_are_fitted_to_the_labels_of_the_test_query(monkeypatch):
         trees.leaked_piece("fake", 1.0, 0.1)
     assert weights[0].shape == weights[1].shape == (5, 10)
     assert not np.allclose(*weights)
+
+
+def test_numbers_of_metrics_are_tested_over_the_queries_of_folds(rng):
+    """Five folds count once each, however many seeds; one test part is averaged over seeds."""
+    scores = {n: [rng.normal(n, size=4) for _ in range(6)] for n in (1, 5)}
+    fold = {"kind": "fold", "measure": "map"}
+    table = counts._against_one("sets", fold, scores)
+    assert table.title == "sets: map, 20 queries, against 1 metrics"
+    pooled = {n: np.concatenate(part[:5]) for n, part in scores.items()}
+    assert table.rows[1][7] == pytest.approx(
+        scipy.stats.ttest_rel(pooled[5], pooled[1]).pvalue
+    )
+    table = counts._against_one("sets", {**fold, "kind": "splits"}, scores)
+    assert table.title == "sets: map, 4 queries, against 1 metrics"
+    assert table.rows[1][1] == pytest.approx(np.mean(scores[5]))
+    table = counts._against_one("sets", {**fold, "kind": "isolet"}, scores)
+    assert table.title == "sets: map, 6 splits, against 1 metrics"
