@@ -6,10 +6,12 @@ import shlex
 import numpy as np
 import pytest
 
+import rankspace
 from rankspace import (
     LGMML,
     AsymmetricMetric,
     BilinearMetric,
+    KernelMetric,
     LinearMetric,
     load_metric,
 )
@@ -22,6 +24,7 @@ METRICS = {
     "shared map": LinearMetric(MAP, similarity="cosine"),
     "query map": BilinearMetric(MAP, np.eye(4), similarity="cosine"),
     "separate maps": AsymmetricMetric(MAP, MAP[::-1]),
+    "kernel metric": KernelMetric(MAP[:2], MAP[:, :2], kernels=[{"name": "rbf"}]),
 }
 
 
@@ -70,6 +73,19 @@ def test_unchanged_vectors_have_no_next_command(similarity, capsys):
     assert found["kind"] == "unchanged vectors"
     assert found["next"]["commands"] == []
     assert "card: none" in answer(capsys, "show m")
+
+
+def test_a_precomputed_kernel_maps_kernel_values(capsys):
+    kernels = [{"name": "precomputed"}]
+    KernelMetric(np.zeros((4, 0)), MAP, kernels=kernels).save("m")
+    found = json.loads(answer(capsys, "show m --json"))
+    assert found["kind"] == "kernel metric"
+    (line,) = found["next"]["commands"]
+    mapped = eval(
+        line.removeprefix("python: "),
+        {"rankspace": rankspace, "kernel_values": np.load("CORPUS.npy")},
+    )
+    np.testing.assert_allclose(mapped, np.load("CORPUS.npy") @ MAP.T)
 
 
 def test_a_local_metric_is_scored_in_python(capsys, rng):

@@ -207,6 +207,18 @@ def test_promises_of_other_measures_do_not_count(tuned):
     assert promised_gain({**card, "decision": "keep"}, "ndcg-linear@10") is None
     broken = {**card, "questions": [{"label": "all", "difference": None}]}
     assert promised_gain(broken, "ndcg-linear@10") is None
+    whole = {"label": "all", "difference": 0.1, "low": 0, "high": 10**400}
+    for questions in (True, "all", {"label": "all"}, [1, None, []], [whole]):
+        broken = {**card, "questions": questions}
+        assert promised_gain(broken, "ndcg-linear@10") is None
+
+
+def test_a_card_of_a_file_may_hold_anything(rng):
+    metric = LinearMetric(np.eye(3))
+    X = rng.normal(size=(20, 3))
+    metric.card = {"measure": [7]}
+    with pytest.raises(ValueError, match="must name its measure by a text"):
+        check_gain(metric, X, [[1, 2]] * 20, X)
 
 
 def test_errors_gain_when_they_fall():

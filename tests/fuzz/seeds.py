@@ -37,6 +37,12 @@ QRELS = (
     "query-id\tcorpus-id\tscore\nq1\ta\t1\nq2\tb\t0\n",
     'query-id,corpus-id,score\nq1,"a, b",1\nq2,b,0.5\n',
 )
+CLICKS = (
+    "query,document,position,clicked,time\n"
+    "q1,a,1,1,2026-01-01\n"
+    'q1,"b, c",2,0,2026-01-01T12:00+02:00\n'
+    "q2,a,3,true,2026-01-02\n"
+)
 BEIR = '{"_id": "a", "title": "A", "text": "cat"}\n{"_id": "b", "text": "d\\u00f6g"}\n'
 CSV = 'id,title,text\nd1,A,"a ""cat"", asleep"\nd2,,dog\n'
 SIDECAR = (
@@ -171,7 +177,17 @@ def metrics() -> list[bytes]:
                 reference_profiles=rng.normal(size=(3, 2 * d)),
             )
         )
+    for metric in found:
+        _describe(metric)
     return [_written(metric.save) for metric in found]
+
+
+def _describe(metric: Any) -> None:
+    """What `tune` and the command ``fit`` add to a metric."""
+    row = {"label": "all", "unchanged": 0.1, "difference": 0.1, "low": 0, "high": 0.2}
+    metric.card = {"method": "MLR", "measure": "map", "questions": [row]}
+    metric.parameters["fields"] = {"title": 1, "body": 2}
+    metric.keep_query_sample(np.random.default_rng(1).normal(size=(5, 4)))
 
 
 def classes() -> tuple[np.ndarray, np.ndarray]:

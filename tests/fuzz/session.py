@@ -216,10 +216,13 @@ def main() -> int:
     options = parser.parse_args()
     if options.first is not None:
         return _run_here(options)
-    # Without pyarrow there are no seeds of .parquet files.
-    names = [name for name in options.targets or TARGETS if TARGETS[name].seeds]
+    wanted = options.targets or list(TARGETS)
+    names = [name for name in wanted if TARGETS[name].seeds]
     total = run_session(names, options.seconds, options.jobs)
     print(closing_table(total))
+    skipped = [name for name in wanted if name not in names]
+    if skipped:
+        print(f"skipped, as pyarrow is not installed: {', '.join(skipped)}")
     return int(any(found.failures() for found in total.values()))
 
 

@@ -20,6 +20,7 @@ from rankspace import Index, Relevance, evaluate, load_metric
 from rankspace._engine.files import read_lines
 from rankspace._engine.vectors import VectorBlocks, map_npy, read_names, read_vectors
 from rankspace.cli.fit import _estimator, _methods
+from rankspace.cli.show import show
 from rankspace.datasets import (
     read_beir,
     read_corpus,
@@ -28,6 +29,7 @@ from rankspace.datasets import (
     read_trec_run,
 )
 from rankspace.datasets._fetch_tables import _read_idx, _read_numbers
+from rankspace.evaluation import check_drift, check_gain
 from rankspace.export import Sidecar
 
 MAX_FEATURES = 64  # of accepted metrics that are tried out
@@ -89,11 +91,14 @@ def read_and_rank(path: Path) -> None:
 
 
 def use_metric(path: Path) -> None:
-    """Load a metric, and rank by it."""
+    """Load a metric, show it, check it, rank by it, and explain a score."""
     metric = load_metric(path)
     if metric.n_features > MAX_FEATURES:
         return
+    show(argparse.Namespace(metric=str(path), json=False))
     X = np.random.default_rng(0).normal(size=(4, metric.n_features))
+    if metric.query_sample is not None:
+        check_drift(metric, np.repeat(X, 2, axis=0))
     if getattr(metric, "has_anchors", False):
         assert np.isfinite(metric.scores(X, qid=[0, 0, 1, 1])).all()
         metric.explain_list(X)
@@ -106,6 +111,10 @@ def use_metric(path: Path) -> None:
     Q = np.random.default_rng(1).normal(size=(2, width))
     assert np.isfinite(metric.distances(Q, X)).all()
     assert np.isfinite(metric.rank(Q, X, 2).distances).all()
+    metric.explain(Q[0], X[0])
+    if hasattr(metric, "embed_items"):
+        asked = np.random.default_rng(2).normal(size=(10, width))
+        check_gain(metric, X, [[0], [1]] * 5, asked)
 
 
 def read_candidates(path: Path) -> None:
@@ -125,6 +134,13 @@ def read_judgments(path: Path) -> None:
     """Read qrels alone, and joined to ids."""
     Relevance.from_qrels(path)
     Relevance.from_qrels(path, unknown="drop", **QREL_IDS)
+
+
+def read_clicks(path: Path) -> None:
+    """Count the clicks of a log, all and those of a time."""
+    found = Relevance.from_clicks(path, propensities=[1.0, 0.5, 0.25])
+    assert np.isfinite(found.grades).all()
+    Relevance.from_clicks(path, since="2026-01-01")
 
 
 def read_folder(path: Path) -> None:
@@ -242,6 +258,7 @@ TARGETS = {
     ),
     "run": Target(".trec", read_run, lambda: seeds.texts(seeds.RUN), TEXT),
     "qrels": Target(".tsv", read_judgments, lambda: seeds.texts(*seeds.QRELS), TEXT),
+    "clicks": Target(".csv", read_clicks, lambda: seeds.texts(seeds.CLICKS), TEXT),
     "beir": Target(".jsonl", read_folder, lambda: seeds.texts(seeds.BEIR), TEXT),
     "texts": Target(
         ".jsonl", read_texts_to_embed, lambda: seeds.texts(seeds.BEIR), TEXT

@@ -254,7 +254,7 @@ def test_onnx_maps_as_the_metric_does():
 
 def test_other_exports_say_what_to_do(fitted):
     X, model = fitted
-    with pytest.raises(ValueError, match=r"Store metric\.embed_items"):
+    with pytest.raises(ValueError, match=r"by metric\.embed_items"):
         to_faiss(model.metric_, X)
 
 
@@ -291,6 +291,8 @@ def test_kernels_must_be_positive(rng):
 def test_damaged_files_are_refused(fitted, tmp_path):
     _, model = fitted
     metric = model.metric_
-    for kernels in ([{"name": "rbf"}], [{"name": "sigmoid"}] * 3, []):
+    rbf = {"name": "rbf"}
+    given = {"name": "precomputed"}
+    for kernels in ([rbf], [{"name": "sigmoid"}] * 3, [], [rbf, given], [given, rbf]):
         with pytest.raises(ValueError, match="kernel"):
             KernelMetric(metric.landmarks, metric.components, kernels=kernels)

@@ -220,6 +220,15 @@ def test_fields_of_any_kind_sum_to_the_score(kind, baseline):
     assert original.explain(*pair(), baseline).fields == []
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [{"title": "1"}, {"title": {}, "body": 4}, {"title": -1, "body": 6}, [5], 5],
+)
+def test_a_file_may_hold_anything_as_fields(fields):
+    metric = BilinearMetric(np.eye(D), np.eye(D), parameters={"fields": fields})
+    assert metric.explain(*pair()).fields == []
+
+
 def test_a_metric_tuned_on_fields_has_them(rng):
     title, body = rng.normal(size=(60, 3)), rng.normal(size=(60, 4))
     of_title, of_body = rng.normal(size=(40, 3)), rng.normal(size=(40, 4))

@@ -150,6 +150,13 @@ def test_words_and_numbers_say_whether_it_was_clicked():
         ({"position": 0}, {}, "whole numbers from 1: got 0"),
         ({"position": 1.5}, {}, "whole numbers from 1: got 1.5"),
         ({"position": "top"}, {}, "whole numbers from 1: got 'top'"),
+        (
+            {"position": np.inf},
+            {"propensities": [1.0]},
+            "whole numbers from 1: got inf",
+        ),
+        ({"position": [{}] * 7}, {}, "whole numbers from 1: got {}"),
+        ({"clicked": [[1]] * 7}, {}, "clicked must be 0 or 1"),
         ({"query": None}, {}, "must have a query in each row"),
         (
             {},
@@ -187,6 +194,9 @@ def test_a_damaged_file_names_its_line(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("query,document,position,clicked\nq,a,1,1\nq,a,1\n")
     with pytest.raises(ValueError, match=r"line 3 must have 4 columns"):
+        Relevance.from_clicks(path)
+    path.write_text("query,document,position,clicked\nq,a\rb,1,1\n", newline="")
+    with pytest.raises(ValueError, match=r"line 2 is not a line of a table"):
         Relevance.from_clicks(path)
     with pytest.raises(TypeError, match="a dataframe or a file: got list"):
         Relevance.from_clicks(LOG)

@@ -191,6 +191,21 @@ class Wrong(Store):
         ({"search": lambda ids, s: (ids, [row[1:] for row in s])}, "a score that is"),
         ({"search": lambda ids, s: ([[]] * 60, [[]] * 60)}, "none for any query"),
         ({"search": lambda ids, s: ([row[::-1] for row in ids], s)}, "another order"),
+        ({"search": lambda ids, s: None}, "two sequences, .*: got NoneType"),
+        ({"search": lambda ids, s: (3, 4)}, "two sequences, .*: got tuple"),
+        (
+            {"search": lambda ids, s: ([[[i] for i in row] for row in ids], s)},
+            "int or str",
+        ),
+        (
+            {"search": lambda ids, s: (ids, [None] * 60)},
+            "scores of search must be num|a score",
+        ),
+        (
+            {"search": lambda ids, s: (ids, [np.inf * abs(row) for row in s])},
+            "a score that is",
+        ),
+        ({"fetch": lambda found: np.full(found.shape, "x")}, "fetch must be numbers"),
         ({"fetch": lambda found: found[1:]}, "a vector for each of"),
         ({"fetch": lambda found: np.nan * found}, "must be in the index"),
     ],

@@ -85,6 +85,8 @@ def show(options: argparse.Namespace) -> str:
 
 def kind_of(metric: Any) -> str:
     """What a metric maps."""
+    if metric.kind == "kernel":
+        return "kernel metric"
     if not hasattr(metric, "item_map"):
         return "local metric"
     identity = _is_identity(metric.item_map)
@@ -115,6 +117,8 @@ def next_steps(metric: Any, kind: str, path: str) -> Next:
         return Next(advice, [])
     file = shlex.quote(path)
     transform = f"rankspace transform {file}"
+    if kind == "kernel metric":
+        return _kernel_steps(metric, transform, path)
     queries = f"{transform} QUERIES.npy --side queries --output mapped-queries.npy"
     onnx = f"rankspace export {file} --to onnx --side queries --output query-map.onnx"
     service = f"python: rankspace.load_metric({path!r}).embed_queries(query)"
@@ -133,6 +137,23 @@ def next_steps(metric: Any, kind: str, path: str) -> Next:
         f"rankspace export {file} --to faiss --vectors CORPUS.npy --output corpus.faiss"
     )
     return Next(advice, [items, faiss, queries, onnx, service])
+
+
+def _kernel_steps(metric: Any, transform: str, path: str) -> Next:
+    if metric.is_precomputed:
+        advice = (
+            "map rows of kernel values with the training points. Search by "
+            f"{_mapped(metric)}."
+        )
+        line = f"python: rankspace.load_metric({path!r}).embed_items(kernel_values)"
+        return Next(advice, [line])
+    advice = f"map documents and queries alike. Search by {_mapped(metric)}."
+    items = f"{transform} CORPUS.npy --output mapped-corpus.npy"
+    queries = f"{transform} QUERIES.npy --output mapped-queries.npy"
+    file = shlex.quote(path)
+    onnx = f"rankspace export {file} --to onnx --output query-map.onnx"
+    service = f"python: rankspace.load_metric({path!r}).embed_queries(query)"
+    return Next(advice, [items, queries, onnx, service])
 
 
 def _search(metric: Any) -> str:

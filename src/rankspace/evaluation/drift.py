@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -268,7 +269,7 @@ def check_gain(
             f"the gain of a {type(metric).__name__} cannot be checked, as it does not map vectors: "
             "write runs of both, and compare them."
         )
-    measure = measure or metric.card.get("measure") or "ndcg-linear@10"
+    measure = measure or _measure_of(metric.card)
     task, _ = check_task(
         X, relevance, queries, metric.similarity, measure, item_ids, query_ids
     )
@@ -307,12 +308,35 @@ def promised_gain(card: Any, measure: str) -> tuple[float, float] | None:
     """The gain that a card promises over all queries in this measure, with its standard error."""
     if card.get("measure") != measure or card.get("decision") == "keep":
         return None
-    for row in card.get("questions") or []:
+    for row in _rows_of(card.get("questions")):
         if str(row.get("label", "")).startswith("all"):
             numbers = [row.get(name) for name in ("difference", "low", "high")]
-            if any(not isinstance(number, int | float) for number in numbers):
+            if not all(map(_is_change, numbers)):
                 return None
             gain, low, high = map(float, numbers)
             # Half the width of a 95 % interval is 1.96 standard errors.
             return orientation(measure) * gain, (high - low) / (2 * 1.96)
     return None
+
+
+def _measure_of(card: Any) -> str:
+    """The measure that a card names, or the default."""
+    measure = card.get("measure") or "ndcg-linear@10"
+    if not isinstance(measure, str):
+        raise ValueError(
+            f"the card of the metric must name its measure by a text: got {measure!r}. Pass "
+            "measure."
+        )
+    return measure
+
+
+def _rows_of(table: Any) -> list[Any]:
+    """The rows of a table in a card, which may hold anything."""
+    if not isinstance(table, list):
+        return []
+    return [row for row in table if isinstance(row, dict)]
+
+
+def _is_change(value: Any) -> bool:
+    """Whether a value of a card can be a change of a measure."""
+    return isinstance(value, int | float) and abs(value) <= sys.float_info.max

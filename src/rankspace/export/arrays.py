@@ -48,7 +48,7 @@ class QuerySide(NamedTuple):
 
 
 def to_npy(
-    metric: EmbeddingMetric,
+    metric: EmbeddingMetric | KernelMetric,
     vectors: Any,
     path: PathLike,
     *,
@@ -64,7 +64,7 @@ def to_npy(
 
     Parameters
     ----------
-    metric : LinearMetric, BilinearMetric or AsymmetricMetric
+    metric : LinearMetric, BilinearMetric, AsymmetricMetric or KernelMetric
         The metric that maps the vectors.
     vectors : path or array-like of shape (n, n_features)
         A .npy file, or the vectors themselves. float32 and float16 give float32.
@@ -93,13 +93,13 @@ def to_npy(
     array([[2.],
            [1.]])
     """
-    check_metric(metric)
+    _check_maps(metric)
     check_suffix(path, "mapped vectors", ("", ".npy"))
     side = check_side(metric, side)
-    blocks = open_blocks(metric, vectors, block_size, side)
+    blocks = _open_blocks(metric, vectors, block_size, side)
     embed = metric.embed_items if side == "items" else metric.embed_queries
-    _write(metric, blocks, embed, path, progress)
-    return blocks.n_rows, len(metric.item_map)
+    width = _write(metric, blocks, embed, path, progress)
+    return blocks.n_rows, width
 
 
 def to_query_side(
@@ -186,9 +186,13 @@ def open_blocks(
 ) -> VectorBlocks:
     """Open vectors in blocks, after checking that the metric can map them."""
     check_metric(metric)
+    return _open_blocks(metric, vectors, size, side)
+
+
+def _open_blocks(metric: Any, vectors: Any, size: int, side: str) -> VectorBlocks:
     blocks = VectorBlocks(vectors, size)
     n_features = metric.n_features
-    if side == "queries":
+    if side == "queries" and not metric.symmetric:
         n_features = metric.query_map.shape[1]
     if blocks.n_features != n_features:
         raise ValueError(
@@ -215,9 +219,16 @@ def check_metric(metric: Any) -> None:
     """Raise unless the metric maps items and queries to vectors."""
     if isinstance(metric, KernelMetric):
         raise ValueError(
-            "metric must be one linear map: got a KernelMetric. Store metric.embed_items(X), and "
-            "map queries by metric.embed_queries or, unless its kernel is precomputed, to_onnx."
+            "metric must be one linear map: got a KernelMetric. Store what it maps items to, by "
+            "metric.embed_items(X), to_npy or rankspace transform, and map queries in the same way "
+            "or, unless its kernel is precomputed, by to_onnx."
         )
+    _check_maps(metric)
+
+
+def _check_maps(metric: Any) -> None:
+    if isinstance(metric, KernelMetric):
+        return
     if not isinstance(metric, EmbeddingMetric):
         raise ValueError(
             "metric must be a LinearMetric, BilinearMetric or AsymmetricMetric, which map items "
@@ -231,7 +242,9 @@ def comparison(metric: EmbeddingMetric | KernelMetric) -> str:
 
 
 def blocks_of(
-    metric: EmbeddingMetric, blocks: VectorBlocks, progress: Progress | None
+    metric: EmbeddingMetric | KernelMetric,
+    blocks: VectorBlocks,
+    progress: Progress | None,
 ) -> Iterator[tuple[int, np.ndarray]]:
     """Each block with the number of its first row; reports progress after each."""
     start = 0
@@ -324,18 +337,22 @@ def _query_metric(
 
 
 def _write(
-    metric: EmbeddingMetric,
+    metric: EmbeddingMetric | KernelMetric,
     blocks: VectorBlocks,
     embed: Callable[[np.ndarray], np.ndarray],
     path: PathLike,
     progress: Progress | None,
-) -> None:
+) -> int:
+    """Write the mapped rows block by block, and return their width."""
+    width = 0
     with replacing(path) as stream:
         for start, block in blocks_of(metric, blocks, progress):
             rows = embed(block)
             if start == 0:
-                _write_header(stream, (blocks.n_rows, rows.shape[1]), rows.dtype)
+                width = rows.shape[1]
+                _write_header(stream, (blocks.n_rows, width), rows.dtype)
             stream.write(np.ascontiguousarray(rows).data)
+    return width
 
 
 def _write_header(stream: IO[bytes], shape: tuple[int, int], dtype: Any) -> None:

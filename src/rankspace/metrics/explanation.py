@@ -225,6 +225,9 @@ class ScoreForm:
         fields = self.metric.parameters.get("fields")
         if not isinstance(fields, Mapping):
             return {}
+        # A file may hold anything here.
+        if not all(isinstance(width, int) and width > 0 for width in fields.values()):
+            return {}
         sides = {self.n_features, self.n_query_features}
         return dict(fields) if sides == {sum(fields.values())} else {}
 

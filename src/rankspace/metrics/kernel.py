@@ -134,7 +134,9 @@ class KernelMetric(StoredMetric):
                 "components must have rows, and a column for each kernel and landmark, here "
                 f"{n_values}: got shape {self.components.shape}."
             )
-        if self.is_precomputed != (self.landmarks.shape[1] == 0):
+        given = any(kernel.name == "precomputed" for kernel in self.kernels)
+        is_bare = self.landmarks.shape[1] == 0
+        if given != self.is_precomputed or given != is_bare:
             raise ValueError(
                 "a precomputed kernel must be the only one, with landmarks of no features: got "
                 f"{[kernel.name for kernel in self.kernels]} and landmarks of shape "

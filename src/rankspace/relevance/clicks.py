@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
@@ -15,7 +14,7 @@ import numpy as np
 from .._engine.checks import check_count
 from .._engine.columns import TABLE_SUFFIXES, open_table
 from .._engine.files import PathLike, malformed, read_lines
-from .qrels import ITEM_COLUMNS, QUERY_COLUMNS
+from .qrels import ITEM_COLUMNS, QUERY_COLUMNS, split_csv
 from .rows import number_by_appearance
 
 # What a log calls its columns; the time is needed for a split by time only.
@@ -26,6 +25,7 @@ COLUMNS = {
     "clicked": ("clicked", "click"),
     "time": ("time", "timestamp", "date"),
 }
+LAST_POSITION = 2.0**53  # larger numbers are not exact
 WORDS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
 
 Log = dict[str, list[Any]]
@@ -116,7 +116,7 @@ def _read_csv(path: PathLike, wanted: Sequence[str]) -> Log:
     for number, line in read_lines(path):
         if places is None:
             separator = "\t" if "\t" in line else ","
-        (fields,) = csv.reader([line], delimiter=separator, skipinitialspace=True)
+        fields = split_csv(path, number, line, separator)
         if places is None:
             names = [field.lower() for field in fields]
             found = _named(names, wanted)
@@ -151,7 +151,7 @@ def _clicked(value: Any) -> float:
     if number is None:
         try:
             number = float(value)
-        except ValueError:
+        except (TypeError, ValueError):
             number = -1.0
     if number not in (0.0, 1.0):
         raise ValueError(
@@ -164,11 +164,13 @@ def _clicked(value: Any) -> float:
 def _positions(values: list[Any]) -> np.ndarray:
     try:
         positions = np.array(values, dtype=float)
-    except ValueError:
+    except (TypeError, ValueError):
         raise ValueError(
             f"positions must be whole numbers from 1: got {values[0]!r}."
         ) from None
-    wrong = (positions < 1) | (positions != np.round(positions))
+    # Also false for NaN and infinity.
+    right = (positions >= 1) & (positions <= LAST_POSITION)
+    wrong = ~right | (positions != np.round(positions))
     if wrong.any():
         raise ValueError(
             f"positions must be whole numbers from 1: got {positions[wrong][0]:g}."

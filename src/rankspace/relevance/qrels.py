@@ -67,8 +67,15 @@ def read_qrels(path: PathLike) -> list[Judgment]:
 def _fields(path: PathLike, number: int, line: str, separator: str | None) -> list[str]:
     if separator != ",":
         return line.split(separator)
+    return split_csv(path, number, line)
+
+
+def split_csv(
+    path: PathLike, number: int, line: str, separator: str = ","
+) -> list[str]:
+    """The fields of one line of a CSV file, perhaps in quotes."""
     try:
-        (fields,) = csv.reader([line], skipinitialspace=True)
+        (fields,) = csv.reader([line], delimiter=separator, skipinitialspace=True)
     except csv.Error as error:
         raise malformed(path, number, f"is not a line of a table ({error})") from error
     return fields

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from threading import RLock
 from typing import Any, Protocol, runtime_checkable
@@ -261,25 +261,37 @@ def searched(
         block = np.ascontiguousarray(Q[start : start + QUERY_BLOCK])
         # Clients of stores need not be safe to use from several threads at a time.
         with lock or RLock():
-            ids, scores = index.search(block, k)
-        if len(ids) != len(block) or len(scores) != len(block):
-            raise ValueError(
-                f"search must answer each of {len(block)} queries: got {len(ids)} lists of ids "
-                f"and {len(scores)} of scores."
-            )
-        pairs = zip(ids, scores, strict=True)
+            answer = index.search(block, k)
+        pairs = _checked_answer(answer, len(block))
         lists += [_checked_list(*pair, k) for pair in pairs]
     return lists
 
 
+def _checked_answer(answer: Any, n: int) -> Iterator[tuple[Any, Any]]:
+    """The ids and scores of each of ``n`` queries."""
+    is_pair = isinstance(answer, Sequence) and len(answer) == 2
+    if not is_pair or not all(hasattr(part, "__len__") for part in answer):
+        raise ValueError(
+            "search must give two sequences, lists of ids and lists of scores: got "
+            f"{type(answer).__name__}."
+        )
+    ids, scores = answer
+    if len(ids) != n or len(scores) != n:
+        raise ValueError(
+            f"search must answer each of {n} queries: got {len(ids)} lists of ids and "
+            f"{len(scores)} of scores."
+        )
+    return zip(ids, scores, strict=True)
+
+
 def _checked_list(ids: Any, scores: Any, k: int) -> tuple[list[Any], np.ndarray]:
     """Ids as Python objects, and scores that do not rise."""
-    ids = [id.item() if isinstance(id, np.generic) else id for id in ids]
-    values = np.asarray(scores, dtype=float)
-    if values.shape != (len(ids),) or np.isnan(values).any():
+    ids = list(map(_checked_id, [] if ids is None else ids))
+    values = _float_array(scores, "scores of search")
+    if values.shape != (len(ids),) or not np.isfinite(values).all():
         raise ValueError(
             f"search must give each of {len(ids)} ids of a list a score that is a number: got "
-            f"{values.tolist()[:3]}."
+            f"{np.ravel(values).tolist()[:3]}."
         )
     if (values[1:] > values[:-1]).any():
         raise ValueError(
@@ -289,13 +301,33 @@ def _checked_list(ids: Any, scores: Any, k: int) -> tuple[list[Any], np.ndarray]
     return ids[:k], values[:k]
 
 
+def _checked_id(id: Any) -> int | str:
+    """An id as a Python object."""
+    if isinstance(id, np.generic):
+        id = id.item()
+    if not isinstance(id, int | str):
+        raise ValueError(f"search must give ids that are int or str: got {id!r}.")
+    return id
+
+
+def _float_array(values: Any, name: str) -> np.ndarray:
+    """Real numbers, in single precision if they are so."""
+    array = np.asarray(values)
+    if array.dtype.kind in "biuf":
+        return array
+    try:
+        return array.astype(object).astype(float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be numbers: got {array.dtype}.") from error
+
+
 def fetched(index: LiveIndex, ids: Sequence[Any]) -> np.ndarray:
     """Vectors of documents; a document that the index does not have is an error."""
     blocks = []
     for start in range(0, len(ids), FETCHED):
         check_interruption()
         block = list(ids[start : start + FETCHED])
-        vectors = np.asarray(index.fetch(block))
+        vectors = _float_array(index.fetch(block), "vectors of fetch")
         if vectors.ndim != 2 or len(vectors) != len(block):
             raise ValueError(
                 f"fetch must give a vector for each of {len(block)} ids: got an array of shape "
