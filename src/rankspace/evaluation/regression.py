@@ -114,9 +114,16 @@ def check_regression(
     low, high = bootstrap_interval(gains, weights, random_state)
     # The upper end of a two-sided interval of 90 %.
     bound = bootstrap_interval(gains, weights, random_state, 0.9)[1]
-    outcome = "passed"
-    if change < -tolerance and bound < 0:
-        outcome = "worse"
-    elif low < -tolerance and high >= 0:
-        outcome = "inconclusive"
+    outcome = _outcome_of(change, (low, high), bound, tolerance)
     return Regression(outcome, name, change, (low, high), bound, tolerance, old.size)
+
+
+def _outcome_of(
+    change: float, interval: tuple[float, float], bound: float, tolerance: float
+) -> str:
+    low, high = interval
+    if change < -tolerance and bound < 0:
+        return "worse"
+    if low < -tolerance and high >= 0:
+        return "inconclusive"
+    return "passed"

@@ -11,6 +11,7 @@ import numpy as np
 
 from .._engine.checks import check_choice
 from ..relevance.joins import Side, join_error, row_names
+from ..relevance.relevance import Relevance
 from ..relevance.rows import as_ids, check_ids
 from ..search.fusion import DEPTH, NORMALISATIONS, fusion_table
 from ..search.ranking import Ranking
@@ -59,17 +60,8 @@ def check_runs(
             "runs must be a mapping of names to rankings, such as {'bm25': ranking}: got "
             f"{type(runs).__name__}."
         )
-    relevance = task.relevance
-    items = relevance.item_ids
-    if items is None:
-        items = check_ids(item_ids, relevance.n_items, "item_ids")
-    if items is None:
-        items = as_ids(row_names(relevance.n_items))
-    queries = relevance.query_ids
-    if queries is None and query_ids is not None:
-        queries = as_ids(query_ids)[is_judged]
-    if queries is None:
-        queries = as_ids([str(row) for row in np.flatnonzero(is_judged)])
+    items = _item_names(task.relevance, item_ids)
+    queries = _query_names(task.relevance, is_judged, query_ids)
     checked: dict[str, Ranking | None] = {}
     for name, run in runs.items():
         if not isinstance(name, str) or name == VECTORS:
@@ -81,6 +73,27 @@ def check_runs(
         if not (isinstance(run, str) and run == MEMORY):
             checked[name] = _aligned(name, run, is_judged, queries, items)
     return checked
+
+
+def _item_names(relevance: Relevance, item_ids: Any) -> np.ndarray:
+    """Names of the items: those of the judgments, those given, or row numbers."""
+    if relevance.item_ids is not None:
+        return relevance.item_ids
+    given = check_ids(item_ids, relevance.n_items, "item_ids")
+    if given is not None:
+        return given
+    return as_ids(row_names(relevance.n_items))
+
+
+def _query_names(
+    relevance: Relevance, is_judged: np.ndarray, query_ids: Any
+) -> np.ndarray:
+    """Names of the task's queries: those of the judgments, those given, or row numbers."""
+    if relevance.query_ids is not None:
+        return relevance.query_ids
+    if query_ids is not None:
+        return as_ids(query_ids)[is_judged]
+    return as_ids([str(row) for row in np.flatnonzero(is_judged)])
 
 
 def _aligned(

@@ -103,14 +103,7 @@ def to_faiss(
     >>> index.search(X[:1], 3)[1]
     array([[0, 1, 2]])
     """
-    check_choice(index, "index", INDEXES)
-    check_choice(storage, "storage", STORAGES)
-    if storage != "float32" and index != "exact":
-        raise ValueError(
-            f"storage {storage!r} can only be used with index 'exact': got {index!r}."
-        )
-    if not 0 < recall <= 1:
-        raise ValueError(f"recall must be above 0 and at most 1: got {recall}.")
+    _check_settings(index, storage, recall)
     faiss = require("faiss", extra="faiss")
     blocks = open_blocks(metric, vectors, block_size)
     named = _named_items(metric, vectors, ids, payload, path)
@@ -121,11 +114,9 @@ def to_faiss(
     keyed = store if named is None else faiss.IndexIDMap(store)
     maps = _item_maps(faiss, metric, blocks)
     loader = _with_maps(faiss, maps, keyed)
-    if storage != "float32":
-        loader.train(_single(blocks.sample(SCALE_ROWS, random_state)))
-    if index == "ivf":
-        sample = blocks.sample(store.nlist * MAX_ROWS_PER_CELL, random_state)
-        loader.train(_single(sample))
+    n_train = _n_training_rows(store, index, storage)
+    if n_train:
+        loader.train(_single(blocks.sample(n_train, random_state)))
     for start, block in blocks_of(metric, blocks, progress):
         _add(loader, _single(block), start, named)
     if not metric.symmetric:
@@ -143,6 +134,26 @@ def to_faiss(
     if path is not None:
         _write(faiss, searcher, named, path)
     return searcher
+
+
+def _check_settings(index: str, storage: str, recall: float) -> None:
+    check_choice(index, "index", INDEXES)
+    check_choice(storage, "storage", STORAGES)
+    if storage != "float32" and index != "exact":
+        raise ValueError(
+            f"storage {storage!r} can only be used with index 'exact': got {index!r}."
+        )
+    if not 0 < recall <= 1:
+        raise ValueError(f"recall must be above 0 and at most 1: got {recall}.")
+
+
+def _n_training_rows(store: Any, index: str, storage: str) -> int:
+    """How many items the ranges of numbers, or the k-means cells, are fitted to."""
+    if index == "ivf":
+        return int(store.nlist) * MAX_ROWS_PER_CELL
+    if storage != "float32":
+        return SCALE_ROWS
+    return 0
 
 
 def read_faiss(path: PathLike) -> tuple[Any, Sidecar]:

@@ -75,13 +75,20 @@ class LiveFaiss:
             self._stored.set_direct_map_type(self._faiss.DirectMap.Hashtable)
         has_keys = has_lists or hasattr(self.index, "id_map")
         self._keys = self._own_keys() if has_keys else None
-        self._names = None if ids is None else as_ids(ids).tolist()
-        if self._names is not None and len(self._names) != self.index.ntotal:
-            raise ValueError(
-                f"ids must name each of {self.index.ntotal} documents: got {len(self._names)}."
-            )
+        self._names = self._checked_names(ids)
         self._numbers = {name: n for n, name in enumerate(self._names or [])}
         self.similarity = similarity or self._likely_similarity()
+
+    def _checked_names(self, ids: Sequence[Any] | None) -> list[str] | None:
+        """The ids as names, one for each document."""
+        if ids is None:
+            return None
+        names: list[str] = as_ids(ids).tolist()
+        if len(names) != self.index.ntotal:
+            raise ValueError(
+                f"ids must name each of {self.index.ntotal} documents: got {len(names)}."
+            )
+        return names
 
     def _own_keys(self) -> np.ndarray:
         """The keys of an index with ids of its own, or of lists, in ascending order.

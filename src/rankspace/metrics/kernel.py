@@ -46,20 +46,23 @@ class Kernel(NamedTuple):
             )
         check_choice(fields["name"], "the name of a kernel", KERNEL_NAMES)
         kernel = cls(**fields)
-        for name, value in kernel._asdict().items():
+        kernel._check_numbers()
+        return kernel
+
+    def _check_numbers(self) -> None:
+        for name, value in self._asdict().items():
             if name != "name" and not _is_number(value):
                 raise ValueError(f"{name} of a kernel must be a number: got {value!r}.")
-        whole = kernel.degree == int(kernel.degree) and kernel.degree >= 1
-        if not (kernel.gamma > 0 and whole):
+        whole = self.degree == int(self.degree) and self.degree >= 1
+        if not (self.gamma > 0 and whole):
             raise ValueError(
                 "a kernel needs gamma above 0 and degree 1, 2, 3 or so on: got "
-                f"gamma={kernel.gamma!r} and degree={kernel.degree!r}."
+                f"gamma={self.gamma!r} and degree={self.degree!r}."
             )
-        if kernel.name == "poly" and kernel.coef0 < 0:
+        if self.name == "poly" and self.coef0 < 0:
             raise ValueError(
-                f"coef0 of a polynomial kernel must not be below 0: got {kernel.coef0!r}."
+                f"coef0 of a polynomial kernel must not be below 0: got {self.coef0!r}."
             )
-        return kernel
 
     def __call__(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
         """Kernel values of each row of X with each row of Z."""

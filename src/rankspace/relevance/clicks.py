@@ -74,27 +74,38 @@ def read_log(log: Any, with_time: bool) -> Log:
     """The columns of a log: a CSV or parquet file, or a dataframe."""
     wanted = [name for name in COLUMNS if with_time or name != "time"]
     if hasattr(log, "columns"):
-        names = list(getattr(log, "column_names", log.columns))
-        found = _named(names, wanted)
-        columns = {kind: _values(log[column]) for kind, column in found.items()}
-    elif isinstance(log, str | os.PathLike) and Path(log).suffix in TABLE_SUFFIXES:
-        table = open_table([Path(log)])
-        columns = {kind: [] for kind in wanted}
-        found = _named(table.schema.names, wanted)
-        for batch in table.batches(list(found.values())):
-            for kind, values in zip(found, batch.columns, strict=True):
-                columns[kind] += values.to_pylist()
-    elif isinstance(log, str | os.PathLike):
-        columns = _read_csv(log, wanted)
-    else:
+        columns = _read_dataframe(log, wanted)
+    elif not isinstance(log, str | os.PathLike):
         raise TypeError(
             f"a click log must be a dataframe or a file: got {type(log).__name__}."
         )
+    elif Path(log).suffix in TABLE_SUFFIXES:
+        columns = _read_parquet(log, wanted)
+    else:
+        columns = _read_csv(log, wanted)
     for kind, values in columns.items():
         if any(value is None or value != value for value in values):
             raise ValueError(
                 f"a click log must have a {kind} in each row: one lacks it."
             )
+    return columns
+
+
+def _read_dataframe(log: Any, wanted: Sequence[str]) -> Log:
+    """A pandas or polars dataframe, or an Arrow table."""
+    names = list(getattr(log, "column_names", log.columns))
+    found = _named(names, wanted)
+    return {kind: _values(log[column]) for kind, column in found.items()}
+
+
+def _read_parquet(path: PathLike, wanted: Sequence[str]) -> Log:
+    """A parquet or Arrow file, batch by batch."""
+    table = open_table([Path(path)])
+    found = _named(table.schema.names, wanted)
+    columns: Log = {kind: [] for kind in wanted}
+    for batch in table.batches(list(found.values())):
+        for kind, values in zip(found, batch.columns, strict=True):
+            columns[kind] += values.to_pylist()
     return columns
 
 
