@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from rankspace import GMML, Index
+from rankspace import GMML, Index, tune
 from rankspace._engine import columns, vectors
 from rankspace._engine.vectors import (
     VectorBlocks,
@@ -222,6 +222,23 @@ def test_dataframes_of_vectors(rng):
             GMML().fit(frame, y).metric_.components,
             GMML().fit(X, y).metric_.components,
         )
+
+
+def test_judgments_by_id_find_the_ids_of_tables(rng):
+    """They need not be passed again; those that are passed count."""
+    pl = pytest.importorskip("polars")
+    X, Q = rng.normal(size=(60, 4)), rng.normal(size=(40, 4))
+    near = np.argsort(-(Q * [2, 1, 0.2, 0.1]) @ X.T, axis=1)[:, :3]
+    by_id = {f"q{q}": {f"d{x}": 1 for x in row} for q, row in enumerate(near)}
+    items = pl.LazyFrame({"id": [f"d{row}" for row in range(60)], "v": X.tolist()})
+    asked = pl.LazyFrame({"id": [f"q{row}" for row in range(40)], "v": Q.tolist()})
+    options = {"similarity": "dot", "n_folds": 2, "random_state": 0}
+    expected = tune(X, near, queries=Q, **options).report.question("all")
+    assert (
+        tune(items, by_id, queries=asked, **options).report.question("all") == expected
+    )
+    with pytest.raises(ValueError, match=r"by id need .*: query_ids is missing"):
+        tune(items, by_id, queries=Q, **options)
 
 
 def test_a_dataframe_of_numbers_stays_a_matrix_with_names(rng):

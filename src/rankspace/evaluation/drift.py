@@ -246,7 +246,8 @@ def check_gain(
     measure : str, optional
         The measure; by default that of the card, or "ndcg-linear@10".
     item_ids, query_ids : array-like of str, optional
-        Ids of the rows of ``X`` and of ``queries``, for judgments by id.
+        Ids of the rows of ``X`` and of ``queries``, for judgments by id; by default those that
+        their files or tables hold.
 
     Returns
     -------

@@ -10,12 +10,13 @@ import numpy as np
 
 from .._engine.checks import SIMILARITIES, check_choice
 from .._engine.similarity import check_no_zeros
-from .._engine.vectors import has_equal_norms
+from .._engine.vectors import has_equal_norms, stored_names
 from ..relevance.inputs import (
     as_relevance,
     check_items,
     check_queries_are_rows,
     check_query_vectors,
+    is_by_id,
 )
 from ..relevance.relevance import Relevance
 from ..relevance.rows import check_range, row_numbers, whole_numbers
@@ -130,6 +131,9 @@ def check_task(
     query_ids: Any = None,
 ) -> tuple[SearchTask, np.ndarray]:
     """The task of the queries that can be evaluated, and a mask of them among all passed."""
+    if is_by_id(relevance):
+        item_ids = stored_names(X) if item_ids is None else item_ids
+        query_ids = stored_names(queries) if query_ids is None else query_ids
     X = as_vectors(X, "X")
     if queries is not None:
         queries = as_vectors(queries, "queries")

@@ -21,11 +21,17 @@ def as_relevance(
     """Relevance from a Relevance, class labels, lists of relevant rows, or judgments by id."""
     if isinstance(judgments, Relevance):
         return judgments
-    if isinstance(judgments, Mapping) or hasattr(judgments, "columns"):
-        if item_ids is None or query_ids is None:
+    if is_by_id(judgments):
+        missing = [
+            name
+            for name, ids in (("item_ids", item_ids), ("query_ids", query_ids))
+            if ids is None
+        ]
+        if missing:
             raise ValueError(
                 "judgments by id need item_ids and query_ids, the ids of the rows of X and of "
-                "queries: got none. Judgments by row number are lists of relevant rows."
+                f"queries, unless these are files or tables that hold them: {missing[0]} is "
+                "missing. Judgments by row number are lists of relevant rows."
             )
         return Relevance.from_qrels(judgments, item_ids=item_ids, query_ids=query_ids)
     if not separate_queries:
@@ -36,6 +42,11 @@ def as_relevance(
             "of X for each query: got one value for each."
         )
     return Relevance.from_lists(judgments, n_items=n_items)
+
+
+def is_by_id(judgments: Any) -> bool:
+    """Whether judgments are a mapping or a dataframe, which name queries and items by ids."""
+    return isinstance(judgments, Mapping) or hasattr(judgments, "columns")
 
 
 def check_items(relevance: Relevance, X: Any) -> None:

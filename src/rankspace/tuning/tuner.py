@@ -161,7 +161,8 @@ def tune(
         Vectors of the queries, unless they are rows of ``X``; with fields, one for all or one for
         each of them.
     item_ids, query_ids : array-like of str, optional
-        Ids of the rows of ``X`` and of ``queries``, for judgments by id.
+        Ids of the rows of ``X`` and of ``queries``, for judgments by id; by default those that
+        their files or tables hold.
     similarity : {"cosine", "dot", "euclidean"}, optional
         What your search compares vectors by. By default the cosine with separate queries, and the
         Euclidean distance otherwise.
