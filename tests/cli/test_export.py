@@ -8,7 +8,9 @@ import pytest
 
 from rankspace import Index, LinearMetric, load_metric
 from rankspace.cli import main as cli
+from rankspace.export import read_faiss, to_faiss
 from vector_stores import STORES
+from vector_writers import write_table
 
 K = 10
 TABLES = ("qdrant", "lancedb", "sqlite-vec", "duckdb")
@@ -205,6 +207,28 @@ def test_export_refuses(capsys, words, message):
     captured = capsys.readouterr()
     assert message in captured.err
     assert captured.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("source", ["parts", "parts/*.parquet"])
+def test_ids_and_texts_of_tables_travel_along(files, capsys, tmp_path, source):
+    pytest.importorskip("sqlite_vec")
+    metric, X = files
+    names, texts = [f"d{i}" for i in range(40)], [f"t{i}" for i in range(39)] + [None]
+    columns = {"id": names, "v": list(X[:40]), "text": texts, "n": range(40)}
+    (tmp_path / "parts").mkdir()
+    for start in (0, 25):
+        part = {name: list(c)[start : start + 25] for name, c in columns.items()}
+        write_table(tmp_path / "parts" / f"{start}.parquet", part)
+    answer(capsys, f"--to sqlite-vec --vectors {source} --output items.db")
+    store = STORES["sqlite-vec"](".", None)
+    wanted = Index(X[:40], metric, ids=names).rank(X[:2], K)
+    assert store.search(metric, X[:2], K) == [wanted.ids(0), wanted.ids(1)]
+    assert store.payload("d7") == {"text": "t7"}
+    assert store.payload("d39") == {}
+    to_faiss(metric, source, "named")
+    assert read_faiss("named")[1].ids == names
+    assert cli.main(["rank", source, "--metric", "m", "--output", "run"]) == 0
+    assert (tmp_path / "run").read_text().startswith("d0 Q0 d")
 
 
 @pytest.mark.parametrize("target", ["faiss", "usearch", "lancedb", "sqlite-vec"])

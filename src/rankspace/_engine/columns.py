@@ -62,6 +62,21 @@ class Table:
                 values.append(as_text(self.name, column, len(values), value))
         return values
 
+    @property
+    def text_columns(self) -> list[str]:
+        """The columns of texts."""
+        return [field.name for field in self.schema if _is_text(field.type)]
+
+    def texts(self, columns: Sequence[str]) -> list[dict[str, str]]:
+        """The texts of each row by column, without those that are missing."""
+        rows: list[dict[str, str]] = []
+        for batch in self.batches(columns):
+            for row in batch.to_pylist():
+                rows.append(
+                    {name: row[name] for name in columns if row[name] is not None}
+                )
+        return rows
+
 
 def as_text(name: Any, column: str, row: int, value: Any) -> str:
     """A value as text; bytes are UTF-8."""
@@ -221,6 +236,16 @@ def _is_vector(kind: Any) -> bool:
         or types.is_fixed_size_list(kind)
     )
     return is_list and _is_number(kind.value_type)
+
+
+def _is_text(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(
+        types.is_string(kind)
+        or types.is_large_string(kind)
+        or types.is_string_view(kind)
+    )
 
 
 def _is_number(kind: Any) -> bool:

@@ -266,6 +266,16 @@ def read_names(path: PathLike, column: str | None = None) -> list[str] | None:
     return None if names is None else _array_names(path, arrays, names)
 
 
+def read_texts_beside(path: PathLike) -> list[dict[str, str]] | None:
+    """The texts of each row of a table, in columns other than the ids, if there are any."""
+    files = vector_files(path)
+    if files[0].suffix not in TABLE_SUFFIXES:
+        return None
+    table = open_table(files)
+    columns = [name for name in table.text_columns if name != id_column(table)]
+    return table.texts(columns) if columns else None
+
+
 def _array_names(
     path: PathLike, arrays: dict[str, np.ndarray], column: str
 ) -> list[str]:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .._engine.vectors import is_vector_file, read_names
+from .._engine.vectors import is_vector_source, read_names, read_texts_beside
 from .progress import Progress, on_cluster
 
 ONLY_FILES = "a file of vectors; a data set or folder has its own"
@@ -133,7 +133,7 @@ def read_corpus(options: argparse.Namespace) -> Corpus:
 
     from .._engine.vectors import read_vectors
 
-    if is_vector_file(options.corpus):
+    if is_vector_source(options.corpus):
         _check_unused(options, ["split", "embeddings"], ONLY_DATA_SETS)
         X = read_vectors(options.corpus)
         ids = _given_ids(options.ids, len(X), options.corpus)
@@ -182,7 +182,7 @@ def _unjudged_notes(dataset: Any) -> list[str]:
 
 def training_data(options: argparse.Namespace) -> Any:
     """Read the data set to learn from: by name, from a folder, or from files of vectors."""
-    if is_vector_file(options.data):
+    if is_vector_source(options.data):
         _check_unused(options, ["split", "embeddings"], ONLY_DATA_SETS)
         return _read_training_files(options)
     file_options = ["labels", "qrels", "queries", "ids", "query_ids"]
@@ -260,10 +260,10 @@ def _check_unused(options: argparse.Namespace, names: list[str], use: str) -> No
 
 
 def read_items(source: str, ids_file: str | None) -> ItemsToExport:
-    """Items to export: a folder or a data set brings its texts as payload."""
-    if is_vector_file(source):
+    """Items to export: a table, a folder or a data set brings its texts as payload."""
+    if is_vector_source(source):
         ids = read_names(source) if ids_file is None else _read_lines(ids_file)
-        return ItemsToExport(source, ids)
+        return ItemsToExport(source, ids, read_texts_beside(source))
     if ids_file is not None:
         raise ValueError(f"--ids can only be used with {ONLY_FILES}.")
     dataset = open_data(source, None)

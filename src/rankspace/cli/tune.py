@@ -206,7 +206,7 @@ def seconds(text: str) -> float:
 
 def _read_data(options: argparse.Namespace) -> tuple[Any, Any, list[str]]:
     """The data set to tune on, the numbers of its ``--dev`` queries, and what is used for what."""
-    from .._engine.vectors import is_vector_file
+    from .._engine.vectors import is_vector_source
     from .inputs import ONLY_DATA_SETS, check_split, split_notes, training_data
 
     if options.dev is None:
@@ -214,7 +214,7 @@ def _read_data(options: argparse.Namespace) -> tuple[Any, Any, list[str]]:
             raise ValueError("--refit-on-dev can only be used with --dev.")
         dataset = training_data(options)
         return dataset, None, split_notes(options, dataset)
-    if is_vector_file(options.data):
+    if is_vector_source(options.data):
         raise ValueError(f"--dev can only be used with {ONLY_DATA_SETS}.")
     whole = argparse.Namespace(**{**vars(options), "split": None})
     dataset = training_data(whole)

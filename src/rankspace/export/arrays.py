@@ -126,7 +126,7 @@ def to_query_side(
     metric : LinearMetric, BilinearMetric or AsymmetricMetric
         The metric to rank by.
     vectors : path or array-like of shape (n_items, n_features)
-        The items: a .npy file, or an array.
+        The items: an array, a dataframe, or a file, folder or pattern of vectors.
     path : path, optional
         The .npy file to write the items to, block by block; by default they are kept in memory.
     block_size : int, default=8192

@@ -41,7 +41,7 @@ def to_bulk(
     metric : LinearMetric, BilinearMetric or AsymmetricMetric
         The metric to rank by.
     vectors : path or array-like of shape (n_items, n_features)
-        The items: a .npy file, or an array.
+        The items: an array, a dataframe, or a file, folder or pattern of vectors.
     path : path
         The file to write, of JSON lines.
     engine : {"elasticsearch", "opensearch"}, default="elasticsearch"
@@ -49,7 +49,7 @@ def to_bulk(
     index : str, default="items"
         Name of the index. To replace one, load another and let an alias name it.
     ids : array-like of str, optional
-        Names of the items; by default their row numbers.
+        Names of the items; by default those that their file or table holds, or row numbers.
     payload : sequence of dict, optional
         What to store beside each item.
     block_size : int, default=8192

@@ -9,7 +9,7 @@ import numpy as np
 from .._engine.checks import check_choice
 from .._engine.files import PathLike, replacing
 from .._engine.optional import require
-from .._engine.vectors import BLOCK, VectorBlocks
+from .._engine.vectors import BLOCK, VectorBlocks, stored_names
 from ..metrics.embedding import EmbeddingMetric
 from ..search.quantised import OVERSAMPLING
 from .arrays import Progress, blocks_of, open_blocks, sample_centre
@@ -57,13 +57,14 @@ def to_faiss(
     metric : LinearMetric, BilinearMetric or AsymmetricMetric
         The metric to rank by.
     vectors : path or array-like of shape (n_items, n_features)
-        The items: a .npy file, or an array.
+        The items: an array, a dataframe, or a file, folder or pattern of vectors.
     path : path, optional
         Also write the index to this file, for ``faiss.read_index``. A file of that name is replaced
         once the new one is complete.
     ids : array-like of str, optional
-        Names of the items. They are written beside the index, which then holds keys in an
-        ``IndexIDMap``: read both by `read_faiss`. By default the index holds row numbers.
+        Names of the items; by default those that their file or table holds, if there is a path.
+        They are written beside the index, which then holds keys in an ``IndexIDMap``: read both by
+        `read_faiss`. Without names the index holds row numbers.
     payload : sequence of dict, optional
         What to store beside each item, as `ids`.
     index : {"exact", "hnsw", "ivf"}, default="exact"
@@ -204,6 +205,8 @@ def _first_key(faiss: Any, index: Any, path: PathLike) -> int:
 def _named_items(
     metric: EmbeddingMetric, vectors: Any, ids: Any, payload: Any, path: PathLike | None
 ) -> NamedItems | None:
+    if ids is None and path is not None:
+        ids = stored_names(vectors)
     if ids is None and payload is None:
         return None
     if path is None:

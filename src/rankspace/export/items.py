@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._engine.vectors import check_no_overflow
+from .._engine.vectors import check_no_overflow, stored_names
 from ..metrics.embedding import EmbeddingMetric
 from ..relevance.rows import check_ids
 from .arrays import Progress, blocks_of, open_blocks
@@ -32,7 +32,7 @@ class Items:
     vectors : path or array-like of shape (n_items, n_features)
         The items.
     ids : array-like of str, or None
-        Names of the items; None for row numbers.
+        Names of the items; None for those that their file or table holds, or row numbers.
     payload : sequence of dict, or None
         What is stored beside each item.
     block_size : int
@@ -59,6 +59,7 @@ class Items:
         self._rows = open_blocks(metric, vectors, block_size)
         self.n_rows = self._rows.n_rows
         self.width = len(metric.item_map)
+        ids = stored_names(vectors) if ids is None else ids
         self.ids = check_ids(ids, self.n_rows, "ids")
         self.payload = check_payload(payload, self.n_rows)
         for name in [] if self.ids is None else self.ids:

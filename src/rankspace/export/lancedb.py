@@ -36,13 +36,13 @@ def to_lancedb(
     metric : LinearMetric, BilinearMetric or AsymmetricMetric
         The metric to rank by.
     vectors : path or array-like of shape (n_items, n_features)
-        The items: a .npy file, or an array.
+        The items: an array, a dataframe, or a file, folder or pattern of vectors.
     database : path or lancedb connection
         The folder of the database, or what ``lancedb.connect`` returned.
     table : str, default="items"
         Name of the table.
     ids : array-like of str, optional
-        Names of the items; by default their row numbers.
+        Names of the items; by default those that their file or table holds, or row numbers.
     payload : sequence of dict, optional
         What to store beside each item, in the column ``payload``.
     replace : bool, default=False

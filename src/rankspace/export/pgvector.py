@@ -179,13 +179,13 @@ def to_pgvector(
     metric : LinearMetric, BilinearMetric or AsymmetricMetric
         The metric to rank by.
     vectors : path or array-like of shape (n_items, n_features)
-        The items: a .npy file, or an array.
+        The items: an array, a dataframe, or a file, folder or pattern of vectors.
     connection : psycopg.Connection or str
         An open connection of psycopg 3, or an address such as ``postgresql://localhost/search``.
     table : str, default="items"
         Name of the table, or ``schema.table``, in lower case.
     ids : array-like of str, optional
-        Names of the items; by default their row numbers.
+        Names of the items; by default those that their file or table holds, or row numbers.
     payload : sequence of dict, optional
         What to store beside each item, in the column ``payload`` of type ``jsonb``.
     index : {"exact", "hnsw"}, default="exact"
@@ -303,13 +303,13 @@ def to_sql(
     metric : LinearMetric, BilinearMetric or AsymmetricMetric
         The metric to rank by.
     vectors : path or array-like of shape (n_items, n_features)
-        The items: a .npy file, or an array.
+        The items: an array, a dataframe, or a file, folder or pattern of vectors.
     path : path
         The script to write.
     table : str, default="items"
         Name of the table, or ``schema.table``, in lower case.
     ids : array-like of str, optional
-        Names of the items; by default their row numbers.
+        Names of the items; by default those that their file or table holds, or row numbers.
     payload : sequence of dict, optional
         What to store beside each item, in the column ``payload`` of type ``jsonb``.
     index : {"exact", "hnsw"}, default="exact"

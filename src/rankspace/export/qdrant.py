@@ -47,7 +47,7 @@ def to_qdrant(
     metric : LinearMetric, BilinearMetric or AsymmetricMetric
         The metric to rank by.
     vectors : path or array-like of shape (n_items, n_features)
-        The items: a .npy file, or an array.
+        The items: an array, a dataframe, or a file, folder or pattern of vectors.
     client : qdrant_client.QdrantClient
         A client of a server, or of a local store in a folder or in memory.
     collection : str, default="items"

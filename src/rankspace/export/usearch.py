@@ -36,11 +36,11 @@ def to_usearch(
     metric : LinearMetric, BilinearMetric or AsymmetricMetric
         The metric to rank by.
     vectors : path or array-like of shape (n_items, n_features)
-        The items: a .npy file, or an array.
+        The items: an array, a dataframe, or a file, folder or pattern of vectors.
     path : path
         The file to write; it is replaced once the new one is complete.
     ids : array-like of str, optional
-        Names of the items.
+        Names of the items; by default those that their file or table holds, or row numbers.
     payload : sequence of dict, optional
         What to store beside each item.
     block_size : int, default=8192
@@ -67,7 +67,7 @@ def to_usearch(
     items = Items(metric, vectors, ids, payload, block_size)
     named = None
     first = 0
-    if ids is not None or payload is not None:
+    if items.ids is not None or payload is not None:
         named = NamedItems(items, path)
         first = named.first_key
     compared = "ip" if metric.inner_product else "l2sq"
