@@ -1,7 +1,8 @@
 """Which results the code may have changed since: digests of modules, and one cheap cell of each.
 
 A result keeps in ``code.txt`` the digests of the modules that computed its cell. Where one of them
-has changed, the cell is computed again, and only a number that moved makes the result stale.
+has changed, the cell is computed again, and only a number that moved makes the result stale. A
+result is stale, too, if other settings of its recipe were run than those of today.
 """
 
 from __future__ import annotations
@@ -63,6 +64,8 @@ def check_result(name: str, folder: Path = HOME / "results") -> State:
     if not recipe.cell or not results.is_file():
         reason = "it has no results" if recipe.cell else "its recipe has no [cell]"
         return State(name, "not checked", reason)
+    if f"recipes/{name}.toml" in changed:
+        return State(name, "stale", "its recipe has changed", changed)
     content = json.loads(results.read_text(encoding="utf-8"))
     committed = printed(content, recipe.cell["place"], name)
     try:
