@@ -248,6 +248,20 @@ def test_a_dataframe_of_numbers_stays_a_matrix_with_names(rng):
     assert learned.feature_names_in_.tolist() == ["a", "id"]
 
 
+def test_whole_numbers_named_like_ids_are_ids(rng):
+    """A file of such columns has ids too; as a feature, they would decide every distance."""
+    pd = pytest.importorskip("pandas")
+    pa = pytest.importorskip("pyarrow")
+    pl = pytest.importorskip("polars")
+    X = rng.normal(size=(5, 2))
+    frame = pd.DataFrame({"doc_id": range(100, 600, 100), "a": X[:, 0], "b": X[:, 1]})
+    for table in (frame, pa.Table.from_pandas(frame), pl.from_pandas(frame)):
+        np.testing.assert_array_equal(as_rows(table), X)
+        assert stored_names(table) == ["100", "200", "300", "400", "500"]
+    counts = frame.astype(int)
+    assert as_rows(counts).shape == (5, 3)
+
+
 def test_a_dataframe_of_objects_is_refused():
     pd = pytest.importorskip("pandas")
     with pytest.raises(ValueError, match="must be a dataframe of numbers, texts and"):

@@ -94,3 +94,12 @@ def test_wrong_ids_are_named():
         Fields.from_ids({"title": (TITLE[:2], ["a", "a"])}, ids=["a", "b"])
     with pytest.raises(ValueError, match="ids must not repeat a name"):
         Fields.from_ids({"title": (TITLE[:2], ["a", "b"])}, ids=["a", "b", "a"])
+
+
+def test_fields_with_ids_in_other_orders_are_refused():
+    pd = pytest.importorskip("pandas")
+    title = pd.DataFrame({"id": ["a", "b"], "v": [[1.0], [2.0]]})
+    body = pd.DataFrame({"id": ["b", "a"], "v": [[1.0], [2.0]]})
+    assert Fields({"title": title, "body": np.eye(2)}).row_ids == ["a", "b"]
+    with pytest.raises(ValueError, match=r"those of 'body' differ.*Fields.from_ids"):
+        Fields({"title": title, "body": body})

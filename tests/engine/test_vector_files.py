@@ -467,3 +467,13 @@ def test_processes_may_join_a_folder_at_the_same_time(tmp_path):
         assert process.returncode == 0
         assert output.split() == ["16000.0"] * 20
     assert len(list((tmp_path / "scratch").iterdir())) == 1
+
+
+def test_masked_numbers_are_refused(rng):
+    """NumPy keeps the numbers under a mask, which would be used without a word."""
+    X = np.ma.array(rng.normal(size=(9, 2)), mask=False)
+    assert Index(X).rank(X, 1).items.tolist() == list(range(9))
+    X[3, 1] = np.ma.masked
+    for use in (Index, lambda rows: GMML().fit(rows, np.arange(9) % 2)):
+        with pytest.raises(ValueError, match="must not hold masked numbers"):
+            use(X)

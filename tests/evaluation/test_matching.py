@@ -5,7 +5,8 @@ import warnings
 import numpy as np
 import pytest
 
-from rankspace import Index, ListwiseMap, Ranking, Relevance, evaluate, tune
+from rankspace import GMML, Index, ListwiseMap, Ranking, Relevance, evaluate, tune
+from rankspace.evaluation.search_task import check_task
 
 N_ITEMS = 40
 N_QUERIES = 30
@@ -206,6 +207,38 @@ def test_ids_of_one_side_only_are_not_joined_by_position(collection):
         kept = relevance.take_queries([1, 0])
         with pytest.raises(ValueError, match=message):
             evaluate(Index(X).rank(Q[:2], 5), kept, "map")
+
+
+def test_ids_beside_vectors_must_be_those_of_the_judgments(collection):
+    """Vectors in the order of their file, and judgments in another one, are no data set."""
+    pd = pytest.importorskip("pandas")
+    X, Q, nearest = collection
+    by_name = qrels(nearest, item="d{}", query="q{}")
+    items, queries = names(N_ITEMS, "d{}"), names(N_QUERIES, "q{}")
+    shuffled = np.random.default_rng(0).permutation(N_ITEMS)
+    frame = pd.DataFrame({"id": np.array(items)[shuffled], "v": list(X[shuffled])})
+    asked = pd.DataFrame({"id": queries[::-1], "v": list(Q[::-1])})
+    elsewhere = Relevance.from_qrels(by_name, item_ids=items, query_ids=queries)
+    model = GMML(0.5, reg=0.01).fit(X, elsewhere, queries=Q)
+    for learn in (model.fit, tune, model.score):
+        with pytest.raises(ValueError, match="item_ids of the judgments must be those"):
+            learn(frame, elsewhere, queries=Q)
+        with pytest.raises(ValueError, match="query_ids of the judgments must be"):
+            learn(X, elsewhere, queries=asked)
+    with pytest.raises(ValueError, match=r"item_ids must be those that are stored"):
+        check_task(frame, by_name, asked, item_ids=items, query_ids=queries[::-1])
+    task, _ = check_task(frame, by_name, asked, "euclidean")
+    assert evaluate(
+        task.index().rank(task.queries, 5), task.relevance, "r@5"
+    ).means == {"r@5": 1}
+
+
+def test_judgments_must_be_a_relevance(collection):
+    X, Q, nearest = collection
+    with pytest.raises(
+        TypeError, match=r"Relevance: got dict. Pass Relevance.from_lab"
+    ):
+        evaluate(Index(X).rank(Q, 5), qrels(nearest), "map")
 
 
 @pytest.mark.parametrize("kind", ["query", "item"])

@@ -56,7 +56,8 @@ def slow_fuse(runs, weights, how, k):
 @settings(deadline=None, max_examples=150)
 @given(runs, runs, st.sampled_from(HOW), st.sampled_from(HOW), st.integers(1, 8))
 def test_fused_scores_are_those_of_a_plain_loop(a, b, how_a, how_b, k):
-    both = {"a": a, "b": b}
+    # Rankings without a common query are refused.
+    both = {"a": {"q0": {}, **a}, "b": {"q0": {}, **b}}
     weights = {"a": 1.0, "b": 0.3}
     how = {"a": how_a, "b": how_b}
     rankings = {name: Ranking.from_run(run) for name, run in both.items()}
@@ -100,6 +101,17 @@ def test_row_numbers_are_the_ids_of_a_ranking_without():
     run = Ranking.from_run({"0": {"2": 1.0}})
     fused = Ranking.fuse({"index": index, "run": run}, {"index": 1.0, "run": 9.0})
     assert fused.ids(0)[0] == "2"
+
+
+def test_rankings_that_share_no_ids_are_refused():
+    """Else the one without ids counts for nothing, and the other is the result."""
+    table = [[0.1, 0.2, 0.3]]
+    run = Ranking.from_run({"q": {"a": 1.0}})
+    unnamed = Ranking.from_distances(table)
+    with pytest.raises(ValueError, match=r"query ids of the ranking 'b'.*0 of 1 are"):
+        Ranking.fuse({"a": unnamed, "b": run})
+    with pytest.raises(ValueError, match=r"item ids of the ranking 'other'.*0 of 3"):
+        run.interleave(Ranking.from_distances(table, query_ids=["q"]), 0)
 
 
 def test_lists_are_taken_and_put_on_ids():

@@ -8,7 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
-from rankspace import AsymmetricMetric, BilinearMetric, Index, LinearMetric, Ranking
+from rankspace import (
+    AsymmetricMetric,
+    BilinearMetric,
+    Fields,
+    Index,
+    LinearMetric,
+    Ranking,
+)
 from rankspace.search import exact
 from rankspace.search import index as search
 
@@ -151,6 +158,22 @@ def test_ids_come_back(rng):
     assert index.rank().query_ids.tolist() == list("abcd")
 
 
+def test_columns_in_another_order_are_refused(rng):
+    pd = pytest.importorskip("pandas")
+    X = pd.DataFrame(rng.normal(size=(9, 2)), columns=["a", "b"])
+    index = Index(X)
+    assert index.rank(X, 1).items.tolist() == list(range(9))
+    message = "must have the columns of X, in their order: got 'b' in the place of 'a'"
+    with pytest.raises(ValueError, match=f"Q {message}"):
+        index.rank(X[["b", "a"]])
+    with pytest.raises(ValueError, match=f"X {message}"):
+        index.add(X[["b", "a"]])
+    fields = {name: X[[name]] for name in X}
+    index = Index(Fields(fields))
+    with pytest.raises(ValueError, match="got 'b of 1' in the place of 'a of 1'"):
+        index.rank(Fields(dict(reversed(fields.items()))))
+
+
 def test_half_precision_is_read(rng):
     X = rng.normal(size=(300, 8)).astype(np.float16)
     np.testing.assert_array_equal(
@@ -279,6 +302,39 @@ def test_reranking_a_shortlist_keeps_its_items_and_names():
     assert [found.ids(0), found.ids(1)] == [["c", "b", "a"], ["d", "e", "f"]]
     assert found.query_id(1) == "q"
     assert Index(X).rerank([[0.0], [1.0]], [[], [2]]).items.tolist() == [2]
+
+
+def test_reranking_matches_items_and_lists_by_id():
+    """By number, the lists of a run would be those of other queries and items."""
+    X, Q = np.arange(6.0)[:, None], np.array([[0.2], [4.8]])
+    ids = list("fedcba")
+    index = Index(X, ids=ids)
+    expected = index.rank(Q, 3, query_ids=["p", "q"])
+    run = Ranking.from_run(dict(reversed(expected.to_run().items())))
+    reversed_ids = Index(X[::-1], ids=ids[::-1]).rank(Q, 3)
+    found = index.rerank(Q, run, query_ids=["p", "q"])
+    np.testing.assert_array_equal(found.items, expected.items)
+    assert found.query_ids.tolist() == ["p", "q"]
+    np.testing.assert_array_equal(index.rerank(Q, reversed_ids).items, expected.items)
+    placed = run.on_ids(["p", "q"], ids)
+    np.testing.assert_array_equal(Index(X).rerank(Q, placed).items, expected.items)
+    numbers = Ranking.from_run({"1": {"5": 1.0, "4": 2.0}, "0": {"0": 1.0}})
+    found = Index(X).rerank(Q, numbers, query_ids=[0, 1])
+    assert found.to_run().keys() == {"0", "1"}
+    assert found.ids(1) == ["5", "4"]
+
+
+def test_reranking_does_not_join_a_run_by_position():
+    X, Q = np.arange(6.0)[:, None], np.array([[0.2], [4.8]])
+    index = Index(X, ids=list("fedcba"))
+    run = Ranking.from_run({"q": {"a": 1.0}, "p": {"f": 1.0}})
+    with pytest.raises(ValueError, match="in an order of their own: pass query_ids"):
+        index.rerank(Q, run)
+    with pytest.raises(ValueError, match="must have all items that are listed"):
+        Index(X).rerank(Q, run, query_ids=["p", "q"])
+    others = [f"q{number}" for number in range(9)]
+    with pytest.raises(ValueError, match=r"query ids of the queries.*0 of 9 are"):
+        index.rerank(np.ones((9, 1)), run, query_ids=others)
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,9 @@ def test_scores_are_those_of_the_nearest_past_query():
 
 
 def test_names_are_those_of_the_judgments():
-    relevance = Relevance.from_qrels({"p": {"b": 1}}, item_ids=["a", "b"])
+    relevance = Relevance.from_qrels(
+        {"p": {"b": 1}}, item_ids=["a", "b"], query_ids=["p"]
+    )
     ranking = rank_memory(
         [[1.0, 0.0], [0.0, 0.0]], [[2.0, 0.0]], relevance, query_ids=["x", "y"]
     )
@@ -56,3 +58,6 @@ def test_judgments_and_past_queries_must_agree():
         rank_memory(np.eye(2), np.eye(2), relevance)
     with pytest.raises(ValueError, match="k must be a whole number from 1"):
         rank_memory(np.eye(2), np.eye(2)[:1], relevance, k=0)
+    by_name = Relevance.from_qrels({"q": {"a": 1}, "p": {"b": 1}}, item_ids=["a", "b"])
+    with pytest.raises(ValueError, match=r"in an order of their own .*past_queries"):
+        rank_memory(np.eye(2), np.eye(2), by_name)

@@ -18,6 +18,15 @@ from .optional import require
 
 TABLE_SUFFIXES = (".parquet", ".arrow", ".feather")
 ID_COLUMNS = ("_id", "id", "ids", "item_id", "doc_id", "docid", "query_id", "qid")
+# How types of numbers begin in polars and pyarrow, and NumPy's code of their kind.
+NUMERIC = {
+    "int": "i",
+    "uint": "u",
+    "float": "f",
+    "double": "f",
+    "half": "f",
+    "bool": "b",
+}
 BATCH = 1024  # rows
 # Of a parquet file that is read ahead, so that a row group need not be in memory.
 READ_AHEAD_BYTES = 2**20
@@ -372,29 +381,43 @@ def _arrow_batches(reader: Any) -> Iterator[Any]:
 
 
 def has_vector_column(frame: Any) -> bool:
-    """Whether a pandas, polars or pyarrow table has a column that is no number.
+    """Whether a pandas, polars or pyarrow table has a column that is no feature.
 
-    Then it holds vectors as files do, in a column of lists or beside the ids. One of numbers only
-    is a matrix already.
+    Then it holds vectors as files do, in a column of lists or beside the ids. Whole numbers in a
+    column that is named like ids are ids if all other columns are floats. Any other table of
+    numbers only is a matrix already.
     """
     if hasattr(frame, "collect") and hasattr(frame, "collect_schema"):
         return True
     if not hasattr(frame, "columns") or not hasattr(frame, "__arrow_c_stream__"):
         return False
-    if hasattr(frame, "schema"):
-        return any(not _is_numeric_name(kind) for kind in _kinds(frame.schema))
-    return any(getattr(kind, "kind", "O") not in "biuf" for kind in frame.dtypes)
+    kinds = _kinds(frame)
+    ids = first_id_column(kinds)
+    own = kinds.pop(ids) if ids is not None else "f"
+    if own in "iu" and set(kinds.values()) == {"f"}:
+        return True
+    return not {own, *kinds.values()} <= set("biuf")
 
 
-def _kinds(schema: Any) -> list[str]:
-    """The types of a schema of polars or pyarrow, as text."""
-    if hasattr(schema, "types"):
-        return [str(kind) for kind in schema.types]
-    return [str(kind) for kind in schema.values()]
+def _kinds(frame: Any) -> dict[str, str]:
+    """The kind of each column, as NumPy codes it: b, i, u or f for numbers, else O."""
+    if not hasattr(frame, "schema"):
+        codes = [getattr(kind, "kind", "O") for kind in frame.dtypes]
+        return dict(zip(map(str, frame.columns), codes, strict=True))
+    schema = frame.schema
+    pairs = schema.items() if hasattr(schema, "items") else _arrow_types(schema)
+    return {name: _numeric_code(str(kind).lower()) for name, kind in pairs}
 
 
-def _is_numeric_name(kind: str) -> bool:
-    return kind.lower().startswith(("int", "uint", "float", "double", "half", "bool"))
+def _arrow_types(schema: Any) -> Iterator[tuple[str, Any]]:
+    return zip(schema.names, schema.types, strict=True)
+
+
+def _numeric_code(kind: str) -> str:
+    for name, code in NUMERIC.items():
+        if kind.startswith(name):
+            return code
+    return "O"
 
 
 def frame_table(frame: Any, name: str) -> Table:

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from .columns import has_vector_column
 from .rows import float_rows
 from .similarity import unit_rows
-from .vectors import as_rows
+from .vectors import as_rows, stored_names
 
 
 class Fields:
@@ -31,6 +32,8 @@ class Fields:
         Number of columns of each.
     n_missing : dict of str to int
         Rows that lack each field.
+    row_ids : list of str or None
+        Ids of the rows, if files or dataframes of the fields store them.
 
     Examples
     --------
@@ -48,6 +51,7 @@ class Fields:
                 "fields must be a mapping of names to matrices, such as {'title': T, 'body': B}: "
                 f"got {type(blocks).__name__}."
             )
+        self.row_ids = _common_ids(blocks)
         ready = {str(name): _unit_block(str(name), b) for name, b in blocks.items()}
         sizes = {name: len(block) for name, block in ready.items()}
         if len(set(sizes.values())) > 1:
@@ -98,7 +102,9 @@ class Fields:
             block = np.full((len(place), vectors.shape[1]), np.nan, vectors.dtype)
             block[[place[str(i)] for i in own]] = vectors
             filled[name] = block
-        return cls(filled)
+        fields = cls(filled)
+        fields.row_ids = list(place)
+        return fields
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -125,10 +131,55 @@ class Fields:
         return f"Fields({len(self)} rows: {shown})"
 
 
+def column_names(X: Any) -> list[str] | None:
+    """Names of the columns of a dataframe, or the fields of joined vectors; None without names."""
+    if isinstance(X, Fields):
+        pairs = zip(X.names, X.widths, strict=True)
+        return [f"{name} of {width}" for name, width in pairs]
+    if has_vector_column(X):
+        return None
+    columns = getattr(X, "column_names", getattr(X, "columns", None))
+    if columns is None:
+        return None
+    names = list(columns)
+    return names if all(isinstance(name, str) for name in names) else None
+
+
+def check_same_columns(ours: Any, theirs: Any, name: str) -> None:
+    """Raise if both sides name their columns, and not alike: features are matched by position."""
+    if ours is None or theirs is None or ours == theirs:
+        return
+    pairs = zip(ours, theirs, strict=False)
+    first = next((pair for pair in pairs if pair[0] != pair[1]), None)
+    shown = f"{len(ours)} and {len(theirs)} columns"
+    if first is not None:
+        shown = f"{first[1]!r} in the place of {first[0]!r}"
+    raise ValueError(
+        f"{name} must have the columns of X, in their order: got {shown}. Select them by name, or "
+        "pass arrays."
+    )
+
+
 def field_slices(widths: tuple[int, ...]) -> list[slice]:
     """The columns of each field."""
     ends = np.cumsum(widths).tolist()
     return [slice(end - width, end) for end, width in zip(ends, widths, strict=True)]
+
+
+def _common_ids(blocks: Mapping[str, Any]) -> list[str] | None:
+    """The ids that fields store of their rows, which must be the same in the same order."""
+    common = None
+    for name, block in blocks.items():
+        ids = stored_names(block)
+        if ids is None:
+            continue
+        if common is not None and ids != common:
+            raise ValueError(
+                "all fields must have the same ids in the same order, as their rows are joined: "
+                f"those of {name!r} differ. Match them by id with Fields.from_ids."
+            )
+        common = ids
+    return common
 
 
 def _check_distinct(ids: Any, name: str) -> None:

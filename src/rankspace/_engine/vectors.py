@@ -225,7 +225,12 @@ def check_no_overflow(values: np.ndarray, name: str) -> None:
 
 
 def check_is_matrix(X: Any, name: str) -> None:
-    """Raise unless an array has two dimensions; the message gives its shape, not its numbers."""
+    """Raise unless an array has two dimensions and no mask; the message gives no numbers."""
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        raise ValueError(
+            f"{name} must not hold masked numbers, as their values would be used: fill them in, or "
+            "leave such rows out."
+        )
     shape = getattr(X, "shape", None)
     if shape is None:
         shape = np.asarray(X).shape
@@ -237,9 +242,11 @@ def check_is_matrix(X: Any, name: str) -> None:
 
 
 def stored_names(X: Any, column: str | None = None) -> list[str] | None:
-    """The row ids stored in ``X`` if it is a vector file or a dataframe that has some."""
+    """The row ids stored in ``X`` if it is a vector file, a dataframe or fields that have some."""
     if isinstance(X, str | os.PathLike):
         return read_names(X, column)
+    if hasattr(X, "row_ids"):
+        return X.row_ids
     if has_vector_column(X):
         return _table_names(frame_table(X, "X"), column)
     return None

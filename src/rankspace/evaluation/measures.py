@@ -257,6 +257,11 @@ def evaluate(
         )
     if empty != "skip" and not isinstance(empty, Real):
         raise ValueError(f"empty must be 'skip' or a number: got {empty!r}.")
+    if not isinstance(relevance, Relevance):
+        raise TypeError(
+            f"relevance must be a Relevance: got {type(relevance).__name__}. Pass "
+            "Relevance.from_labels, from_lists or from_qrels of it."
+        )
     relevance = named_like(ranking, relevance)
     evaluator = _Evaluator(relevance, names, custom, mean_of_ties=ties == "mean")
     evaluator.evaluate(ranking)

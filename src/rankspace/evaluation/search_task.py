@@ -9,14 +9,17 @@ from typing import Any
 import numpy as np
 
 from .._engine.checks import SIMILARITIES, check_choice
+from .._engine.fields import check_same_columns, column_names
 from .._engine.similarity import check_no_zeros
-from .._engine.vectors import has_equal_norms, stored_names
+from .._engine.vectors import has_equal_norms
 from ..relevance.inputs import (
     as_relevance,
     check_items,
     check_queries_are_rows,
     check_query_vectors,
+    check_stored_ids,
     is_by_id,
+    row_ids,
 )
 from ..relevance.relevance import Relevance
 from ..relevance.rows import check_range, row_numbers, whole_numbers
@@ -132,8 +135,12 @@ def check_task(
 ) -> tuple[SearchTask, np.ndarray]:
     """The task of the queries that can be evaluated, and a mask of them among all passed."""
     if is_by_id(relevance):
-        item_ids = stored_names(X) if item_ids is None else item_ids
-        query_ids = stored_names(queries) if query_ids is None else query_ids
+        item_ids = row_ids(X, item_ids, "item")
+        query_ids = row_ids(queries, query_ids, "query")
+    if isinstance(relevance, Relevance):
+        check_stored_ids(relevance, "item", X)
+        check_stored_ids(relevance, "query", queries)
+    check_same_columns(column_names(X), column_names(queries), "queries")
     X = as_vectors(X, "X")
     if queries is not None:
         queries = as_vectors(queries, "queries")

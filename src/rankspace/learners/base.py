@@ -23,6 +23,7 @@ from ..relevance.inputs import (
     check_items,
     check_queries_are_rows,
     check_query_vectors,
+    check_stored_ids,
 )
 from ..relevance.relevance import Relevance, list_of_row, query_weights
 from ..relevance.rows import check_no_table, check_one_label
@@ -163,6 +164,8 @@ class BaseRanker(BaseEstimator):
                 "class labels or a Relevance."
             )
         check_no_table(y, "y")
+        if isinstance(y, Relevance):
+            check_stored_ids(y, "item", X)
         X = as_rows(X)
         if isinstance(y, Relevance):
             return validate_data(self, X, reset=reset, **self._accepted)
@@ -202,6 +205,7 @@ class BaseRanker(BaseEstimator):
                 check_queries_are_rows(relevance, advice(self))
             return None
         check_same_steps(self, name)
+        check_stored_ids(relevance, "query", queries)
         self._check_feature_names(queries)
         queries = check_array(as_rows(queries, name), input_name=name, **self._accepted)
         check_query_vectors(relevance, queries, self.n_features_in_)
@@ -292,6 +296,8 @@ class BaseRanker(BaseEstimator):
         measures: Measures,
     ) -> Report:
         check_is_fitted(self)
+        if isinstance(y, Relevance):
+            check_stored_ids(y, "item", X)
         X = validate_data(self, as_rows(X), reset=False, **self._accepted)
         relevance = self._as_relevance(X, y, qid)
         queries = self._check_queries(relevance, queries)

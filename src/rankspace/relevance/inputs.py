@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from .._engine.vectors import stored_names
 from .joins import check_has_rows
 from .relevance import Relevance
+from .rows import as_ids
 
 
 def as_relevance(
@@ -47,6 +49,39 @@ def as_relevance(
 def is_by_id(judgments: Any) -> bool:
     """Whether judgments are a mapping or a dataframe, which name queries and items by ids."""
     return isinstance(judgments, Mapping) or hasattr(judgments, "columns")
+
+
+def row_ids(X: Any, given: Any, kind: str) -> Any:
+    """Ids of the rows of X: the given ones, which must be those that X stores, if it does."""
+    stored = stored_names(X)
+    if given is None or stored is None:
+        return stored if given is None else given
+    _check_same_order(kind, as_ids(given), stored, f"{kind}_ids")
+    return given
+
+
+def check_stored_ids(relevance: Relevance, kind: str, X: Any) -> None:
+    """Raise if X stores other ids of its rows than the judgments have, or in another order."""
+    ids = relevance.query_ids if kind == "query" else relevance.item_ids
+    if ids is None or kind in relevance.known_by_name:
+        return
+    stored = stored_names(X)
+    if stored is not None:
+        _check_same_order(kind, ids, stored, f"{kind}_ids of the judgments")
+
+
+def _check_same_order(kind: str, ids: Any, stored: list[str], name: str) -> None:
+    if len(ids) != len(stored):
+        # The check of shapes says so.
+        return
+    differ = np.flatnonzero(ids != as_ids(stored))
+    if differ.size:
+        row = int(differ[0])
+        raise ValueError(
+            f"{name} must be those that are stored beside the vectors, in their order: row {row} "
+            f"is {stored[row]!r} there, and {ids[row]!r} here. Pass the {kind} ids that are stored "
+            "to Relevance.from_qrels, or the vectors alone as an array."
+        )
 
 
 def check_items(relevance: Relevance, X: Any) -> None:

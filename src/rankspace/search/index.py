@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from .._engine.checks import SIMILARITIES, check_choice
+from .._engine.fields import check_same_columns, column_names
 from .._engine.parallel.threads import n_threads
 from .._engine.similarity import by_inner_product, check_no_zeros, unit_rows
 from .._engine.vectors import map_rows, stored_names
@@ -16,7 +17,7 @@ from ..relevance.rows import as_ids, check_ids, take_or_none
 from .blocks import QueryBlock, RankingBlocks
 from .candidates import n_collected
 from .exact import CentredRows, ExactSearch, as_vectors, centre_of
-from .ranking import Ranking
+from .ranking import Ranking, shortlist
 
 QUERY_BLOCK = 256
 
@@ -99,6 +100,7 @@ class Index:
         self.backend = backend
         self.max_memory = max_memory
         ids = stored_names(X) if ids is None else ids
+        self._columns = column_names(X)
         X = as_vectors(X, "X")
         self._centre = np.zeros(X.shape[1])
         if self._ignores_shift:
@@ -163,6 +165,7 @@ class Index:
             This index.
         """
         ids = stored_names(X) if ids is None else ids
+        check_same_columns(self._columns, column_names(X), "X")
         block = self._embed_items(as_vectors(X, "X"))
         if (ids is None) != (self.ids is None):
             raise ValueError("ids must be given for all items or for none.")
@@ -258,11 +261,13 @@ class Index:
         Q : array-like of shape (n_queries, n_features)
             Queries.
         candidates : Ranking or sequence of array-like of int
-            The items to sort for each query, such as a shortlist or all that were judged.
+            The items to sort for each query, such as a shortlist or all that were judged. Items and
+            lists of a Ranking are matched by id if both sides have ids, otherwise by number.
         query_items : array-like of shape (n_queries,), optional
             The item that each query is, or -1; it is left out of the list.
         query_ids : array-like of str, optional
-            Names of the queries; those of a Ranking by default.
+            Names of the queries; those of a Ranking by default, whose lists are then those of the
+            queries in order. Needed for a Ranking from a run file.
 
         Returns
         -------
@@ -279,7 +284,9 @@ class Index:
 
         search = self._built()
         queries, query_items = self._queries(Q, query_items)
-        lists = candidate_lists(candidates, len(queries), self.n_items)
+        lists = candidate_lists(
+            candidates, len(queries), self.n_items, self.ids, query_ids
+        )
         owner = np.repeat(np.arange(len(queries)), [row.size for row in lists])
         items = np.concatenate(lists)
         if query_ids is None and isinstance(candidates, Ranking):
@@ -324,6 +331,7 @@ class Index:
             if query_items is None:
                 query_items = np.arange(self.n_items)
             return self._built().vectors[query_items], query_items
+        check_same_columns(self._columns, column_names(Q), "Q")
         queries = self._built().in_unit(self._embed_queries(as_vectors(Q, "Q")))
         if query_items is None:
             query_items = np.full(len(queries), -1)
@@ -356,10 +364,15 @@ class Index:
 
 
 def candidate_lists(
-    candidates: Ranking | Sequence[Any], n_queries: int, n_items: int
+    candidates: Ranking | Sequence[Any],
+    n_queries: int,
+    n_items: int,
+    ids: Any = None,
+    query_ids: Any = None,
 ) -> list[np.ndarray]:
     """The candidates of each query as arrays of item numbers, checked."""
     if isinstance(candidates, Ranking):
+        candidates = shortlist(candidates, n_items, ids, query_ids)
         lists = np.split(candidates.items, candidates.indptr[1:-1])
     else:
         # An empty list would become an array of floats.

@@ -9,6 +9,7 @@ import scipy.sparse
 
 from .._engine.checks import check_count
 from .._engine.similarity import unit_rows
+from ..relevance.joins import check_has_rows
 from ..relevance.relevance import Relevance
 from ..relevance.rows import check_ids, gather_rows, indptr_of
 from .exact import as_vectors
@@ -67,6 +68,8 @@ def rank_memory(
             f"past_queries must have a row for each query of relevance, as wide as Q, {expected}: "
             f"got {past_queries.shape}."
         )
+    way_out = "Pass query_ids, the ids of these rows, to Relevance.from_qrels."
+    check_has_rows(relevance, "query", "the rows of past_queries", way_out)
     query_ids = check_ids(query_ids, len(Q), "query_ids")
     ranking = memory_ranking(memory_scores(Q, past_queries, relevance), k)
     return Ranking(

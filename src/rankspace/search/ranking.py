@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from .._engine.checks import SIMILARITIES, check_choice, check_count
 from .._engine.tables import as_html
-from ..relevance.joins import row_names
+from ..relevance.joins import Side, few, join_error, row_names, stray_ids
 from ..relevance.rows import (
     as_ids,
     check_ids,
@@ -505,10 +505,53 @@ def _on_common_ids(rankings: Mapping[str, Ranking]) -> list[Ranking]:
         return found
     queries: dict[str, None] = {}
     items: dict[str, None] = {}
-    for ranking in found:
-        queries.update(dict.fromkeys(_names(ranking.query_ids, ranking.n_queries)))
-        items.update(dict.fromkeys(_names(ranking.item_ids, ranking.n_items)))
+    for name, ranking in rankings.items():
+        side = f"the ranking {name!r}"
+        own_queries = _names(ranking.query_ids, ranking.n_queries)
+        own_items = _names(ranking.item_ids, ranking.n_items)
+        _check_shared("query", Side(side, own_queries.tolist()), queries)
+        if any(r.item_ids is None for r in found):
+            # Row numbers stand for ids here, which may be other names.
+            _check_shared("item", Side(side, own_items.tolist()), items)
+        queries.update(dict.fromkeys(own_queries))
+        items.update(dict.fromkeys(own_items))
     return [ranking.on_ids(list(queries), list(items)) for ranking in found]
+
+
+def _check_shared(kind: str, own: Side, others: Collection[str]) -> None:
+    """Raise if a ranking has no id of the rankings before it."""
+    if own.ids and others and not set(own.ids) & set(others):
+        raise join_error(kind, own, Side("the rankings before it", others))
+
+
+def shortlist(
+    ranking: Ranking, n_items: int, ids: Any = None, query_ids: Any = None
+) -> Ranking:
+    """A ranking with the item numbers of an index, and a list for each of its queries in order.
+
+    Ids of both sides are matched. Of a run file, whose order is its own, they must be.
+    """
+    queries, items = ranking.query_ids, ranking.item_ids
+    if ranking.known_by_name and query_ids is None:
+        raise ValueError(
+            "candidates of a run are in an order of their own: pass query_ids, the ids of the rows "
+            "of Q, or candidates.on_ids(query_ids, item_ids)."
+        )
+    if ranking.known_by_name and ids is None:
+        ids = row_names(n_items)
+    if queries is not None and query_ids is not None:
+        queries = as_ids(query_ids)
+        wanted = Side("the queries", queries.tolist())
+        listed = Side("the candidates", ranking.query_ids.tolist())
+        if len(stray_ids(wanted, listed)) > few(queries.size):
+            raise join_error("query", wanted, listed)
+    if items is not None and ids is not None:
+        items = as_ids(ids)
+    if queries is ranking.query_ids and items is ranking.item_ids:
+        return ranking
+    return ranking.on_ids(
+        _names(queries, ranking.n_queries), _names(items, ranking.n_items)
+    )
 
 
 def _names(ids: np.ndarray | None, n: int) -> np.ndarray:

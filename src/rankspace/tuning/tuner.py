@@ -23,6 +23,7 @@ from ..evaluation.search_task import SearchTask, check_dev, check_task
 from ..learners.families import families
 from ..metrics.card import data_facts
 from ..metrics.embedding import EmbeddingMetric, unchanged_metric
+from ..relevance.inputs import row_ids
 from ..search.live import LiveIndex
 from .explanations import with_explanations
 from .fields import (
@@ -227,6 +228,8 @@ def tune(
     if isinstance(X, Fields | Mapping):
         similarity = check_field_options(similarity, methods)
         fields, by_field = joined_fields(X, queries)
+        item_ids = row_ids(fields, item_ids, "item")
+        query_ids = row_ids(by_field, query_ids, "query")
         X, queries = np.asarray(fields), np.asarray(by_field)
     if isinstance(X, LiveIndex):
         check_live_options(
@@ -248,7 +251,8 @@ def tune(
     signals = None
     if runs is not None:
         task = check_fusion(task, normalise)
-        signals = check_runs(_read_runs(runs), task, is_judged, item_ids, query_ids)
+        ids = row_ids(X, item_ids, "item"), row_ids(queries, query_ids, "query")
+        signals = check_runs(_read_runs(runs), task, is_judged, *ids)
     todo = families(methods, task.similarity, task.measure, queries is not None, seed)
     if fields is not None:
         todo = field_families(todo, fields.widths)
