@@ -21,7 +21,11 @@ from rankspace.evaluation.significance import ClusteredMean
 from rankspace.learners.families import Family
 from rankspace.learners.hard_negatives import with_hard_negatives
 from rankspace.metrics.embedding import EmbeddingMetric, unchanged_metric
-from rankspace.metrics.reduction import principal_directions, reducing_map
+from rankspace.metrics.reduction import (
+    principal_directions,
+    reducing_map,
+    sample_rows,
+)
 from rankspace.search import QuantisedMetric
 from rankspace.search.index import Embedding
 from rankspace.search.quantised import bytes_per_vector
@@ -130,11 +134,13 @@ class SizePath:
             path = self.family.metrics(X, relevance, queries, index)
             metric = next(itertools.islice(path, self.strength - 1, None))
         directions = principal_directions(metric, X)
-        for width, storage in self.grid:
+        sample = metric.embed_items(sample_rows(X))
+        for width in self.widths:
             reduced = metric
             if width < self.widths[0]:
-                reduced = metric.project(reducing_map(directions, width))
-            yield QuantisedMetric(reduced, X, storage)
+                reduced = metric.project(reducing_map(directions, width, sample))
+            for storage in STORAGES:
+                yield QuantisedMetric(reduced, X, storage)
         task = (X, relevance, queries, index)
         for width in self.learned:
             yield learned_from(metric, directions[:width], *task, seed=self.seed)

@@ -64,6 +64,17 @@ def test_components_vary_alike():
     assert variances.max() / variances.min() < 0.2 * principal[0] / principal[-1]
 
 
+def test_turned_items_are_nearer_to_their_signs_than_after_random_turns():
+    wide = np.random.default_rng(1).normal(size=(500, 30)) * np.geomspace(20, 1, 30)
+    items = BilinearMetric(np.eye(30), np.eye(30)).reduce(wide, 20).embed_items(wide)
+    losses = []
+    for seed in range(5):
+        turn = np.linalg.qr(np.random.default_rng(seed).normal(size=(20, 20)))[0]
+        losses.append(np.abs(items @ turn).sum())
+    # Of vectors of given length, those nearest to their signs have the largest sum of sizes.
+    assert np.abs(items).sum() > 1.02 * max(losses)
+
+
 def test_precision_and_parameters_stay_and_files_load(tmp_path):
     metric = BilinearMetric(
         A.astype("f4"), B.astype("f4"), similarity="cosine", parameters={"a": 1}

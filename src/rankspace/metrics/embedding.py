@@ -20,7 +20,12 @@ from .explanation import (
     has_same_form,
     one_row,
 )
-from .reduction import check_width, principal_directions, reducing_map
+from .reduction import (
+    check_width,
+    principal_directions,
+    reducing_map,
+    sample_rows,
+)
 from .storage import StoredMetric, read_only_array
 
 if TYPE_CHECKING:
@@ -82,9 +87,9 @@ class EmbeddingMetric(StoredMetric):
         """Reduce the dimension of mapped vectors, for a smaller index.
 
         The maps are followed by a projection on the first principal components of the mapped
-        items, which keeps as much of their variance as so few dimensions can. They are turned at
-        random, so that all dimensions vary alike and signs alone say much (`QuantisedMetric`). At
-        full width no ranking changes. Both sides are mapped then: items have to be embedded anew.
+        items, which keeps as much of their variance as so few dimensions can. They are turned by
+        iterative quantization, so that signs alone say much (`QuantisedMetric`). At full width no
+        ranking changes. Both sides are mapped then: items have to be embedded anew.
 
         Parameters
         ----------
@@ -113,7 +118,8 @@ class EmbeddingMetric(StoredMetric):
         X = as_vectors(X, "X")
         check_n_features(X, self.n_features, "X")
         directions = principal_directions(self, X)
-        return self.project(reducing_map(directions, n_components))
+        sample = self.embed_items(sample_rows(X))
+        return self.project(reducing_map(directions, n_components, sample))
 
     def project(self, directions: Any) -> Self:
         """The metric with mapped vectors projected on some directions.

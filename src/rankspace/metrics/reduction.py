@@ -9,6 +9,8 @@ import numpy as np
 from .._engine.checks import check_count
 
 ROWS = 4096  # that are mapped at a time
+TURN_ROWS = 10_000  # that a rotation is learned from
+TURN_STEPS = 10
 
 
 class MapsItems(Protocol):
@@ -44,16 +46,43 @@ def principal_directions(metric: MapsItems, X: Any) -> np.ndarray:
     return np.ascontiguousarray(directions * signs[:, None])
 
 
-def reducing_map(directions: np.ndarray, n_components: int) -> np.ndarray:
-    """The first directions, turned at random: orthonormal rows that span the same space.
+def reducing_map(
+    directions: np.ndarray, n_components: int, items: np.ndarray | None = None
+) -> np.ndarray:
+    """The first directions, turned: orthonormal rows that span the same space.
 
-    No distance or inner product changes, but all components vary alike. So each bit of a vector
-    that is stored by its signs tells about as much: more of the nearest items are found by them.
+    No distance or inner product changes, but all components vary alike, so that each bit of a
+    vector that is stored by its signs tells about as much: more of the nearest items are found by
+    them. Without ``items``, mapped ones, the turn is random; with them it is made for their signs.
     """
+    chosen = directions[:n_components]
     normal = np.random.default_rng(0).normal(size=(n_components, n_components))
     turn, _ = np.linalg.qr(normal)
-    turned: np.ndarray = turn @ directions[:n_components]
+    if items is not None:
+        turn = quantising_turn(items @ chosen.T.astype(items.dtype), turn)
+    turned: np.ndarray = turn @ chosen
     return turned
+
+
+def sample_rows(X: Any) -> Any:
+    """Rows that a turn is learned from: at most ten thousand, evenly spread."""
+    return X[:: max(1, -(-len(X) // TURN_ROWS))]
+
+
+def quantising_turn(vectors: np.ndarray, turn: np.ndarray) -> np.ndarray:
+    """Iterative quantization (ITQ): a rotation that brings vectors near to their signs.
+
+    Gong and Lazebnik, CVPR 2011: signs of the turned vectors, and the rotation that brings the
+    vectors nearest to these signs (orthogonal Procrustes), by turns.
+    """
+    import scipy.linalg
+
+    turn = turn.astype(vectors.dtype)
+    for _ in range(TURN_STEPS):
+        signs = np.where(vectors @ turn.T > 0, 1, -1).astype(vectors.dtype)
+        left, _, right = scipy.linalg.svd(signs.T @ vectors, full_matrices=False)
+        turn = left @ right
+    return turn
 
 
 def check_width(n_components: Any, width: int, name: str = "n_components") -> int:

@@ -21,7 +21,12 @@ from ..evaluation.held_out import orientation
 from ..evaluation.significance import ClusteredMean
 from ..learners.families import Family
 from ..metrics.embedding import unchanged_metric
-from ..metrics.reduction import check_width, principal_directions, reducing_map
+from ..metrics.reduction import (
+    check_width,
+    principal_directions,
+    reducing_map,
+    sample_rows,
+)
 from ..relevance.relevance import Relevance
 from ..search.index import Embedding, Index
 from ..search.quantised import QuantisedMetric, TooLarge, bytes_per_vector
@@ -76,8 +81,10 @@ class WidthPath:
         yield metric
         reduced = metric
         directions = principal_directions(metric, X)
+        # A rotation changes the scores of bits only.
+        sample = metric.embed_items(sample_rows(X)) if self.storages else None
         for width in self.widths:
-            reduced = metric.project(reducing_map(directions, width))
+            reduced = metric.project(reducing_map(directions, width, sample))
             yield reduced
         for storage in self.storages:
             yield QuantisedMetric(reduced, X, storage)
