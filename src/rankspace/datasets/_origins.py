@@ -29,6 +29,8 @@ class Origin:
         Whether the data folder has the content packed by gzip.
     tried : bool
         Whether anybody has downloaded from the address.
+    made_by : {"convert", "embed"} or None
+        What makes a file without an address, where that is a program.
     """
 
     file: str
@@ -39,6 +41,7 @@ class Origin:
     address: str | None = None
     is_packed: bool = False
     tried: bool = False
+    made_by: str | None = None
 
     def __str__(self) -> str:
         state = "" if self.tried else ", address not yet tried"
@@ -62,6 +65,7 @@ def list_origins() -> dict[str, Origin]:
                 facts.get("address"),
                 facts.get("gzip", False),
                 facts.get("tried", False),
+                facts.get("made_by"),
             )
     return origins
 
@@ -70,9 +74,22 @@ def describe_origins(paths: Sequence[str]) -> str:
     """Where files would be downloaded from, or what they were made from."""
     origins = [list_origins()[path] for path in paths if path in list_origins()]
     downloads = [str(origin) for origin in origins if origin.address]
-    made: dict[str, list[str]] = {}
+    made: dict[tuple[str, str], list[str]] = {}
     for origin in origins:
         if origin.address is None:
-            made.setdefault(origin.source, []).append(origin.file)
-    sentences = [f"{', '.join(made[source])}, made from {source}" for source in made]
+            made.setdefault((origin.source, _program(origin)), []).append(origin.file)
+    sentences = [
+        f"{', '.join(names)}, made from {source}{program}"
+        for (source, program), names in made.items()
+    ]
     return "; ".join(downloads + sentences)
+
+
+def _program(origin: Origin) -> str:
+    """What makes a file of its origin, as the end of a sentence."""
+    folder = origin.file.partition("/")[0]
+    programs = {
+        "convert": f", by 'python -m experiments.data.convert {folder} FOLDER' in a checkout",
+        "embed": ", then by 'rankspace embed' with all-MiniLM-L6-v2",
+    }
+    return programs.get(origin.made_by or "", "")
