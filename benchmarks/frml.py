@@ -23,6 +23,7 @@ from rankspace import Relevance
 from rankspace._engine.parallel.threads import single_threaded_blas
 from rankspace.learners.solvers.points import Points
 from rankspace.learners.solvers.warp.descent import Descent, Options, Progress
+from rankspace.learners.solvers.warp.embeddings import EXPECTED_AGE
 from rankspace.learners.solvers.warp.sampling import sampling_of
 from rankspace.learners.solvers.warp.starts import start_factor
 
@@ -50,8 +51,8 @@ def product_seconds(
     rng = np.random.default_rng(0)
     r = 2 * BATCH
     n_embedded = int(BATCH * (2 + draws))
-    if strategy == "all":
-        n_embedded = n
+    if strategy == "lazy":
+        n_embedded = r + n // EXPECTED_AGE
     factor = rng.normal(size=(d, m))
     differences = rng.normal(size=(d, r))
     small = rng.normal(size=(m, m))

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankspace import Relevance
+from rankspace import Euclidean, Relevance
 from rankspace._engine.kernels.warp import (
     draw_candidates,
     draw_positives,
@@ -23,7 +23,7 @@ from rankspace.learners.solvers.warp.descent import (
     Options,
     Progress,
 )
-from rankspace.learners.solvers.warp.embeddings import AllItems
+from rankspace.learners.solvers.warp.embeddings import LazyItems
 from rankspace.learners.solvers.warp.factors import DenseFactor
 from rankspace.learners.solvers.warp.riemannian import (
     MIN_SHARE,
@@ -147,7 +147,7 @@ def test_kernels_draw_by_that_law(gamma, k):
     sampling = sampling_of(relevance, "reciprocal", gamma, seed=3)
     n = 40_000
     points, one = Points(X, relevance.query_items, 52), np.ones((1, 1))
-    space = AllItems(points, DenseFactor(points, one, one))
+    space = LazyItems(points, DenseFactor(points, one, one), 0.0)
     queries, _, neg, draws = space.draw(sampling, 0, n)
     most, levels = max(1, 50 // gamma), rank_weights("reciprocal", 50)
     counts = np.arange(1, most + 1)
@@ -309,7 +309,7 @@ def descend(X, relevance, F, n_triplets, strategy=None, monkeypatch=None, **opti
     return progress, tally
 
 
-@pytest.mark.parametrize("strategy", ["all", "gram", "drawn"])
+@pytest.mark.parametrize("strategy", ["lazy", "gram", "drawn"])
 @pytest.mark.parametrize(
     "options",
     [
@@ -326,7 +326,8 @@ def descend(X, relevance, F, n_triplets, strategy=None, monkeypatch=None, **opti
 def test_descent_is_that_of_the_twin(options, strategy, monkeypatch):
     X, relevance, F = problem()
     options = {"gamma": 16} | options
-    progress, tally = descend(X, relevance, F, 320, strategy, monkeypatch, **options)
+    exact = {"staleness": 0.0, **options}
+    progress, tally = descend(X, relevance, F, 320, strategy, monkeypatch, **exact)
     twin = reference.PlainFRML(X, relevance, F, seed=5, **options)
     expected = twin.run(320)
     np.testing.assert_allclose(progress.F, expected, rtol=1e-6, atol=1e-6)
@@ -334,6 +335,51 @@ def test_descent_is_that_of_the_twin(options, strategy, monkeypatch):
     assert progress.squares == pytest.approx(twin.squares, rel=1e-6)
     assert tally.draws == twin.n_draws
     assert np.abs(expected - F).max() > 0.1
+
+
+@pytest.mark.parametrize("gamma", [1, 25])
+def test_lazy_embeddings_err_by_no_more_than_their_bound(gamma, monkeypatch):
+    """Distances by which violators are drawn; and what is learned, beside the exact loop."""
+    X, relevance, F = problem(n=300)
+    y = np.arange(300) % 3
+    gaps = X - X[0]
+    lengths = np.linalg.norm(gaps, axis=1)
+    ages, moves = [], []
+    embed, move = LazyItems._embed, LazyItems.move
+
+    def counted(self):
+        ages.append(len(moves))
+        embed(self)
+
+    def checked(self, inner, tail):
+        move(self, inner, tail)
+        moves.append(0)
+        stale = np.linalg.norm(self.embedded - self.embedded[0], axis=1)
+        exact = np.linalg.norm(gaps @ self.factor.matrix, axis=1)
+        bound = 0.3 * np.linalg.norm(self.factor.matrix) * lengths
+        assert (np.abs(stale - exact) <= bound + 1e-5).all()
+
+    def score(F):
+        return Euclidean().fit(X @ F, y).score(X @ F, y)
+
+    monkeypatch.setattr(LazyItems, "_embed", counted)
+    monkeypatch.setattr(LazyItems, "move", checked)
+    options = {"gamma": gamma, "staleness": 0.3}
+    lazy, _ = descend(X, relevance, F, 9600, "lazy", monkeypatch, **options)
+    monkeypatch.undo()
+    exact, _ = descend(X, relevance, F, 9600, "drawn", monkeypatch, gamma=gamma)
+    assert 1 < len(ages) < len(moves) / 2
+    assert score(lazy.F) == pytest.approx(score(exact.F), abs=0.01)
+    assert score(lazy.F) > score(F) + 0.05
+
+
+def test_steps_leave_out_triplets_that_do_not_violate():
+    """A violator that was drawn among stale embeddings, but is far away by now."""
+    near = np.array([[0.1, 0.0], [0.1, 0.0], [0.1, 0.0]])
+    far = np.array([[0.5, 0.0], [9.0, 0.0]])
+    violated = np.array([True, False, True])
+    found = warp_descent._still_violated(np.vstack((near, far)), violated)
+    assert found.tolist() == [True, False]
 
 
 def test_the_twin_of_tall_matrices_is_the_twin_of_whole_ones():
@@ -369,12 +415,11 @@ def test_gradient_is_the_slope_of_the_loss():
     sampling = sampling_of(relevance, "reciprocal", 16, seed=5)
     points = Points(X, relevance.query_items, len(X))
     descent = Descent(points, sampling, Options(**options), edges)
-    batch = warp_descent.DrawnItems(
-        points, warp_descent.DenseFactor(points, F, F)
-    ).draw(sampling, 0, 32)
+    space = warp_descent.DrawnItems(points, DenseFactor(points, F, F))
+    batch = space.draw(sampling, 0, 32)
     weights = sampling.violator_weights(batch.queries, batch.neg, batch.draws)
     progress = Progress(F, F)
-    left, right, c = descent._gradient(progress, batch, weights)
+    left, right, c, _ = descent._gradient(progress, space, batch, weights)
     drawn = descent._edges(progress, 32)
     V = X[left] - X[right]
     gradient = (V.T * c) @ V
@@ -444,11 +489,11 @@ def test_threads_do_not_change_the_answer(monkeypatch):
     found = {}
     for n in (1, 3):
         monkeypatch.setattr(_threads, "n_threads", lambda n=n: n)
-        for strategy in ("all", "gram"):
+        for strategy in ("lazy", "gram"):
             found[n, strategy] = descend(
                 X, relevance, F, 640, strategy, monkeypatch, gamma=1
             )[0].F
-    np.testing.assert_array_equal(found[1, "all"], found[3, "all"])
+    np.testing.assert_array_equal(found[1, "lazy"], found[3, "lazy"])
     np.testing.assert_array_equal(found[1, "gram"], found[3, "gram"])
 
 
@@ -459,10 +504,10 @@ def test_the_way_is_chosen_by_flops_and_memory():
         return warp_descent.choose_strategy(points, m, draws, options)
 
     assert strategy(2000, 1000, draws=500) == "gram"
-    assert strategy(2000, 1000, draws=500, memory=1) == "all"
+    assert strategy(2000, 1000, draws=500, memory=1) == "lazy"
     assert strategy(200_000, 100, draws=3) == "drawn"
-    assert strategy(5000, 20, draws=1000) == "all"
-    assert strategy(300, 1000, m=900, draws=500) == "all"
+    assert strategy(5000, 20, draws=1000) == "lazy"
+    assert strategy(300, 1000, m=900, draws=500) == "lazy"
 
 
 def test_seeds_and_stretches(monkeypatch):

@@ -226,12 +226,12 @@ def move_against(progress: Progress, V: np.ndarray, c: np.ndarray) -> None:
     """A step of Riemannian SGD against the gradient ``V' diag(c) V``, as in `FRML`."""
     points = Points(np.concatenate((V, np.zeros_like(V[:1]))), np.zeros(0), 0)
     factor = DenseFactor(points, progress.F, progress.start)
-    rows = np.arange(len(V))
+    rows, zeros = np.arange(len(V)), np.full(len(V), len(V))
     gram = factor.gram
     lifted = lift(gram)
-    A = solve(lifted, factor.rows(rows).T)
+    A = solve(lifted, factor.embedded_differences(rows, zeros).T)
     S = c[:, None] * A.T
-    moved = factor.prepare(rows, np.full(len(V), len(V)), S)
+    moved = factor.prepare(rows, zeros, S)
     gradient = Gradient(lifted, A @ S, np.zeros(len(A)), moved)
     start_norm = float(np.linalg.norm(progress.start.T @ progress.start))
     travelled = distance(gram, factor.cross, start_norm)

@@ -14,9 +14,14 @@ from ..compiled import kernel
 POSITIVE = 0
 COLUMN = 1
 FIRST_NEGATIVE = 2
+ODD = np.uint64(0x9E3779B97F4A7C15)
 # Random draws before all items are searched: one for so many items, but at least so many.
 ITEMS_PER_DRAW = 64
 MIN_DRAWS = 4
+# A random draw takes the time of so many items of a search, which is left out if it costs more.
+SEARCHED_PER_DRAW = 8
+# Draws that are made together: the memory that they need is read at the same time.
+DRAWN_TOGETHER = 16
 
 
 class Positives(NamedTuple):
@@ -59,12 +64,22 @@ def scramble(z):
 
 
 @kernel
+def stream(seed, triplet):
+    """The numbers of a triplet: all its draws come from this one."""
+    return scramble(np.uint64(seed) + ODD * np.uint64(triplet))
+
+
+@kernel
+def uniform_of(numbers, draw):
+    """The random number in [0, 1) of a draw, from the numbers of its triplet."""
+    z = scramble(numbers + ODD * np.uint64(draw))
+    return np.float64(z >> np.uint64(11)) * 2.0**-53
+
+
+@kernel
 def uniform(seed, triplet, draw):
     """The random number in [0, 1) of a draw."""
-    odd = np.uint64(0x9E3779B97F4A7C15)
-    z = scramble(np.uint64(seed) + odd * np.uint64(triplet))
-    z = scramble(z + odd * np.uint64(draw))
-    return np.float64(z >> np.uint64(11)) * 2.0**-53
+    return uniform_of(stream(seed, triplet), draw)
 
 
 @kernel
@@ -81,24 +96,29 @@ def item_outside(excluded, first, last, k):
 
 
 @kernel
-def nth_negative(k, q, negatives):
-    """The k-th irrelevant item of a query, from 0, its own item not left out."""
-    first = negatives.indptr[negatives.rows[q]]
-    if not negatives.excluded:
-        return negatives.items[first + k]
-    last = negatives.indptr[negatives.rows[q] + 1]
-    return item_outside(negatives.items, first, last, k)
+def draw_items(numbers, start, q, negatives, out):
+    """Draws ``start``, ``start + 1``, ... of a triplet: irrelevant items, with equal probability.
 
-
-@kernel
-def draw_negative(u, q, negatives):
-    """An irrelevant item of a query, all with equal probability."""
+    ``numbers`` are those of the triplet. Arrays are taken out of the tuple once, because that costs
+    more than a draw.
+    """
+    items = negatives.items
+    row = negatives.rows[q]
+    first, last = negatives.indptr[row], negatives.indptr[row + 1]
     count = negatives.counts[q]
-    k = min(np.int64(u * count), count - 1)
-    item = nth_negative(k, q, negatives)
-    if 0 <= negatives.query_items[q] <= item:
-        return nth_negative(k + 1, q, negatives)
-    return item
+    own = negatives.query_items[q]
+    for j in range(out.size):
+        u = uniform_of(numbers, FIRST_NEGATIVE + start + j)
+        k = min(np.int64(u * count), count - 1)
+        if negatives.excluded:
+            item = item_outside(items, first, last, k)
+            if 0 <= own <= item:
+                item = item_outside(items, first, last, k + 1)
+        else:
+            item = items[first + k]
+            if 0 <= own <= item:
+                item = items[first + k + 1]
+        out[j] = item
 
 
 @kernel
@@ -146,11 +166,9 @@ def draw_candidates(seed, first, start, triplets, queries, negatives, out):
     for row in range(triplets.size):
         t = triplets[row]
         q = queries[t]
-        for j in range(out.shape[1]):
-            out[row, j] = -1
-            if start + j < negatives.max_draws[q]:
-                u = uniform(seed, first + t, FIRST_NEGATIVE + start + j)
-                out[row, j] = draw_negative(u, q, negatives)
+        n_draws = max(min(out.shape[1], negatives.max_draws[q] - start), 0)
+        out[row, n_draws:] = -1
+        draw_items(stream(seed, first + t), start, q, negatives, out[row, :n_draws])
 
 
 @kernel(fastmath={"reassoc", "contract"})
@@ -178,22 +196,32 @@ def draw_violators(seed, first, batch, Q, X, negatives, limits):
 
     batch: `Triplets` with their relevant items; Q: (n_triplets, m), embedded queries; X: (n_items,
     m), embedded items. Writes the violators and the numbers of draws to the batch, and the distance
-    below which an item violates to ``limits``. Stops after a sixty-fourth of the items: a search of
-    all items costs no more, see `search_violators`.
+    below which an item violates to ``limits``. Stops after a sixty-fourth of the items where all
+    draws would cost more than a search of all items, see `search_violators`.
     """
     few = max(X.shape[0] // ITEMS_PER_DRAW, MIN_DRAWS)
+    affordable = X.shape[0] // SEARCHED_PER_DRAW
+    drawn = np.empty(DRAWN_TOGETHER, dtype=np.int64)
     for t in range(batch.queries.size):
         q = batch.queries[t]
-        limit = 1.0 + squared_distance(Q[t], X, batch.pos[t], np.inf)
+        query = Q[t]
+        numbers = stream(seed, first + t)
+        limit = 1.0 + squared_distance(query, X, batch.pos[t], np.inf)
         limits[t] = limit
         batch.neg[t] = -1
-        for j in range(min(negatives.max_draws[q], few)):
-            u = uniform(seed, first + t, FIRST_NEGATIVE + j)
-            item = draw_negative(u, q, negatives)
-            batch.draws[t] = j + 1
-            if squared_distance(Q[t], X, item, limit) < limit:
-                batch.neg[t] = item
-                break
+        n_draws = negatives.max_draws[q]
+        if n_draws > affordable:
+            n_draws = min(n_draws, few)
+        start = 0
+        while start < n_draws and batch.neg[t] < 0:
+            items = drawn[: min(DRAWN_TOGETHER, n_draws - start)]
+            draw_items(numbers, start, q, negatives, items)
+            for j in range(items.size):
+                batch.draws[t] = start + j + 1
+                if squared_distance(query, X, items[j], limit) < limit:
+                    batch.neg[t] = items[j]
+                    break
+            start += items.size
 
 
 @kernel

@@ -18,7 +18,7 @@ import numpy as np
 from ...._engine.parallel import check_interruption
 from ...._engine.parallel.threads import single_threaded_blas
 from ..points import Points
-from .embeddings import AllItems, DrawnItems, choose_strategy
+from .embeddings import AllItems, DrawnItems, LazyItems, choose_strategy
 from .factors import DenseFactor, GramFactor, ProductTable, ScaledFactor
 from .riemannian import damping, keep_rank, lift, second_order, solve
 from .sampling import Sampling
@@ -44,13 +44,18 @@ class Progress:
 
 @dataclass
 class Options:
-    """Options of a step: regularisation, batch size and memory, and the weight of edges."""
+    """Options of a step: regularisation, batch size and memory, and the weight of edges.
+
+    ``staleness`` is how far the factor may move, relative to its norm, before all points are
+    embedded anew for the draws; see `embeddings`.
+    """
 
     reg: float = 0.01
     regularizer: str = "pairs"
     batch_size: int = 32
     max_memory: int = 512
     graph_reg: float = 0.0
+    staleness: float = 0.1
 
 
 @dataclass
@@ -113,12 +118,12 @@ class Descent:
         if strategy == "gram":
             if self._table is None:
                 self._table = ProductTable.of(points, start)
-            factor = GramFactor(points, F, start, self._table)
-            return AllItems(points, factor)
+            return AllItems(points, GramFactor(points, F, start, self._table))
         if points.is_sparse:
             return DrawnItems(points, ScaledFactor(points, F, start))
-        if strategy == "all":
-            return AllItems(points, DenseFactor(points, F, start))
+        if strategy == "lazy":
+            factor = DenseFactor(points, F, start)
+            return LazyItems(points, factor, self.options.staleness)
         return DrawnItems(points, DenseFactor(points, F, start))
 
     def _take_steps(
@@ -150,11 +155,10 @@ class Descent:
         weights: np.ndarray,
         start_norm: float,
     ) -> float:
-        left, right, c = self._gradient(progress, batch, weights)
+        left, right, c, differences = self._gradient(progress, space, batch, weights)
         factor = space.factor
         gram = factor.gram
         lifted = lift(gram)
-        differences = space.rows(left) - space.rows(right)
         A = solve(lifted, differences.T.astype(np.float64, copy=False))
         S = c[:, None] * A.T
         diagonal = self._norm_gradient(progress, len(A))
@@ -166,22 +170,32 @@ class Descent:
         return length
 
     def _gradient(
-        self, progress: Progress, batch: Triplets, weights: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The mean gradient: pairs of points, and weights of the squares of their differences."""
-        reg = self.options.reg
-        share = self.sampling.query_weights[batch.queries] / batch.queries.size
-        hinge = share * (1 - reg) * weights
-        attraction = hinge
-        if self.options.regularizer == "pairs":
-            attraction = hinge + share * reg
+        self,
+        progress: Progress,
+        space: AllItems | DrawnItems,
+        batch: Triplets,
+        weights: np.ndarray,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """The mean gradient: pairs of points, weights of the squares of their differences, and
+        these differences, embedded.
+
+        Triplets that were drawn among stale embeddings and do not violate get weight 0.
+        """
         violated = batch.neg >= 0
         rows = self.points.query_rows[batch.queries]
         edges = self._edges(progress, batch.queries.size)
         left = np.concatenate((rows, rows[violated], edges[:, 0]))
         right = np.concatenate((batch.pos, batch.neg[violated], edges[:, 1]))
+        differences = space.differences(left, right)
+        weights[violated] *= _still_violated(differences, violated)
+        share = self.sampling.query_weights[batch.queries] / batch.queries.size
+        hinge = share * (1 - self.options.reg) * weights
+        attraction = hinge
+        if self.options.regularizer == "pairs":
+            attraction = hinge + share * self.options.reg
         together = np.full(len(edges), self.options.graph_reg / batch.queries.size)
-        return left, right, np.concatenate((attraction, -hinge[violated], together))
+        c = np.concatenate((attraction, -hinge[violated], together))
+        return left, right, c, differences
 
     def _edges(self, progress: Progress, size: int) -> np.ndarray:
         """A random edge for each triplet."""
@@ -204,6 +218,17 @@ class Descent:
         size = self.options.batch_size
         columns = self._drawn(progress, m, size)
         return self.options.reg * m * np.bincount(columns, minlength=m) / size
+
+
+def _still_violated(differences: np.ndarray, violated: np.ndarray) -> np.ndarray:
+    """Whether each violator is less than 1 farther away than the relevant item.
+
+    ``differences`` are those of all queries and relevant items, then of queries and violators.
+    """
+    squares = np.einsum("ij,ij->i", differences, differences)
+    near = squares[: violated.size][violated]
+    far = squares[violated.size : violated.size + near.size]
+    return far < 1 + near
 
 
 def distance(gram: np.ndarray, cross: np.ndarray, start_norm: float) -> float:

@@ -3,8 +3,14 @@
 For N points in d dimensions, rank m, and batches of b triplets with r differences, a step embeds
 
 - "drawn": only the points that are drawn, 2 b (2 + draws) d m flops;
-- "all": all points from their features, 2 N d m flops;
-- "gram": all points from their inner products, 2 N m (r + m) flops and memory for N^2 numbers.
+- "gram": all points from their inner products, 2 N m (r + m) flops and memory for N^2 numbers;
+- "lazy": the differences of its triplets, 2 r d m flops, and all points from time to time, 2 N d m.
+
+"Lazy" draws among embeddings that are stale: those by a factor F0 of some steps ago. They are used
+while ``|F - F0| <= staleness |F|`` in the Frobenius norm, so that a distance ``|F'(x - z)|`` errs
+by at most ``staleness |F| |x - z|``. Only the choice of a violator and its number of draws depend
+on them: a step takes the triplet with its distances by F, and none that does not violate the margin
+there.
 """
 
 from __future__ import annotations
@@ -28,6 +34,9 @@ SPARSE_COST = 8  # time of a flop in a sparse product, relative to a dense one
 # Both sizes are fixed, so that threads do not change how products round.
 SEARCH_SIZE = 32  # triplets whose distances from all items are computed together
 MAX_DISTANCES = 2**20  # in the memory of a thread
+EXPECTED_AGE = (
+    8  # steps until all points are embedded anew, for the choice of a strategy
+)
 
 
 def draw_pairs(sampling: Sampling, first: int, size: int) -> Triplets:
@@ -47,30 +56,18 @@ def unfinished(batch: Triplets, sampling: Sampling, n_draws: Any) -> np.ndarray:
 
 
 class AllItems:
-    """Strategies "all" and "gram": the embeddings of all points are kept up to date."""
+    """Strategy "gram": the embeddings of all points are kept up to date."""
 
-    def __init__(self, points: Points, factor: DenseFactor | GramFactor) -> None:
+    factor: DenseFactor | GramFactor
+
+    def __init__(self, points: Points, factor: GramFactor) -> None:
         self.points = points
         self.factor = factor
-        self._embed()
+        self.embedded = factor.embedded
 
-    def _embed(self) -> None:
-        if isinstance(self.factor, GramFactor):
-            self.embedded = self.factor.embedded
-            return
-        F = self.factor.matrix
-        matrix = self.points.matrix
-        self.embedded = np.empty((self.points.n, F.shape[1]), dtype=matrix.dtype)
-
-        def work(rows: slice) -> None:
-            self.embedded[rows] = self.points.embed(F, rows)
-
-        flops = 2.0 * matrix.size * F.shape[1]
-        for_each(work, self.points.blocks, flops=flops)
-
-    def rows(self, rows: np.ndarray) -> np.ndarray:
-        """Embedded points."""
-        return self.embedded[rows]
+    def differences(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """Embedded differences of points."""
+        return self.embedded[left] - self.embedded[right]
 
     def draw(self, sampling: Sampling, first: int, size: int) -> Triplets:
         """Triplets with their violators."""
@@ -121,9 +118,45 @@ class AllItems:
         for_each(work, chunks, flops=2.0 * items.size * triplets.size)
 
     def move(self, inner: np.ndarray, tail: np.ndarray) -> None:
-        """Take a step: move the factor, then embed all points."""
+        """Take a step: move the factor, and the embeddings of all points with it."""
         self.factor.move(inner, tail)
+
+
+class LazyItems(AllItems):
+    """Strategy "lazy": all points are embedded anew once the factor has moved too far."""
+
+    def __init__(self, points: Points, factor: DenseFactor, staleness: float) -> None:
+        self.points = points
+        self.factor = factor
+        self.staleness = staleness
+        # Violators are only chosen by them: single precision will do.
+        self.embedded = np.empty((points.n, factor.matrix.shape[1]), np.float32)
         self._embed()
+
+    def _embed(self) -> None:
+        self.embedded_by = self.factor.matrix
+
+        def work(rows: slice) -> None:
+            self.embedded[rows] = self.points.embed(self.embedded_by, rows)
+
+        flops = 2.0 * self.points.matrix.size * self.embedded.shape[1]
+        for_each(work, self.points.blocks, flops=flops)
+
+    def differences(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """Differences of points, embedded by the factor as it is now."""
+        return self.factor.embedded_differences(left, right)
+
+    def move(self, inner: np.ndarray, tail: np.ndarray) -> None:
+        """Take a step: move the factor, and embed all points if it has moved too far."""
+        self.factor.move(inner, tail)
+        F = self.factor.matrix
+        if norm(F - self.embedded_by) > self.staleness * norm(F):
+            self._embed()
+
+
+def norm(matrix: np.ndarray) -> float:
+    """Frobenius norm."""
+    return float(np.sqrt(np.vdot(matrix, matrix)))
 
 
 class DrawnItems:
@@ -136,6 +169,10 @@ class DrawnItems:
     def rows(self, rows: np.ndarray) -> np.ndarray:
         """Embedded points."""
         return self.factor.rows(rows)
+
+    def differences(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """Embedded differences of points."""
+        return self.factor.embedded_differences(left, right)
 
     def draw(self, sampling: Sampling, first: int, size: int) -> Triplets:
         """Triplets with their violators."""
@@ -180,8 +217,9 @@ def choose_strategy(points: Points, m: int, draws: float, options: Any) -> str:
         flops = {"drawn": n_drawn * (row + m) * m}
     else:
         # Updates of the factor, its Gram matrix and its step.
-        update = d * m * (2 * batch + 5 * m)
-        flops = {"drawn": n_drawn * d * m + update, "all": n * d * m + update}
+        update = d * m * (4 * batch + 5 * m)
+        lazy = n * d * m / EXPECTED_AGE
+        flops = {"drawn": n_drawn * d * m + update, "lazy": lazy + update}
     fits = n * n * points.matrix.dtype.itemsize <= options.max_memory * 2**20
     if fits and 2 * m <= d:
         flops["gram"] = n * m * (2 * batch + m)

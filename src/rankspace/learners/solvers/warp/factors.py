@@ -46,9 +46,14 @@ class DenseFactor:
         """Embedded points."""
         return self.points.embed(self.matrix, rows)
 
+    def embedded_differences(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """``V'F``; V stays for the step."""
+        self._V = self.points.differences(left, right)
+        return self._V @ self.matrix.astype(self._V.dtype, copy=False)
+
     def prepare(self, left: np.ndarray, right: np.ndarray, S: np.ndarray) -> np.ndarray:
-        """``(V S)'(V S)``."""
-        V = self.points.differences(left, right)
+        """``(V S)'(V S)``, for the V that was embedded last."""
+        V = self._V
         product = V.T @ S.astype(V.dtype, copy=False)
         self._moved = product.astype(np.float64, copy=False)
         return self._moved.T @ self._moved
@@ -100,6 +105,10 @@ class ScaledFactor:
     def rows(self, rows: np.ndarray) -> np.ndarray:
         """Embedded points."""
         return self.points.embed(self.base, rows) @ self.scale
+
+    def embedded_differences(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """``V'F``."""
+        return self.rows(left) - self.rows(right)
 
     def prepare(self, left: np.ndarray, right: np.ndarray, S: np.ndarray) -> np.ndarray:
         """``(V S)'(V S)``."""

@@ -49,9 +49,8 @@ class PaperDescent(Descent):
         weights: np.ndarray,
         start_norm: float,
     ) -> float:
-        left, right, c = self._gradient(progress, batch, weights)
+        left, right, c, differences = self._gradient(progress, space, batch, weights)
         factor = space.factor
-        differences = space.rows(left) - space.rows(right)
         A = solve(lift(factor.gram), differences.T.astype(np.float64, copy=False))
         length = progress.multiplier
         inner, S = algorithm_1(A, -length * c, printed=self.printed)
