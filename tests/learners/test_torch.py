@@ -1,6 +1,8 @@
 """Losses for PyTorch: against enumeration, the kernels of the estimators, finite differences."""
 
+import importlib.util
 import itertools
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -166,3 +168,16 @@ def test_bad_input_stops(call, message, rng):
     Z, _ = points(rng)
     with pytest.raises(ValueError, match=message):
         call(Z)
+
+
+def test_the_example_trains(capsys):
+    script = Path(__file__).parents[2] / "examples" / "train_a_network.py"
+    if not script.exists():
+        pytest.skip("the examples are not beside the tests")
+    spec = importlib.util.spec_from_file_location("train_a_network", script)
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    scores = example.main(["--epochs", "2", "--rows", "240"])
+    assert list(scores) == ["pixels", "linear map", "two layers"]
+    assert all(0.1 < score < 1 for score in scores.values())
+    assert "two layers: MAP of new digits 0." in capsys.readouterr().out
