@@ -56,6 +56,7 @@ def main() -> None:
         "tuned",
         "weight of the first",
         "seconds",
+        "CPU seconds",
         "peak GiB",
     ]
     publish("tune: two fields", header, [[what, *values]])

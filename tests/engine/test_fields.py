@@ -59,7 +59,7 @@ def test_single_precision_stays_single():
 @pytest.mark.parametrize(
     ("blocks", "message"),
     [
-        ({}, "fields must be a mapping of names to matrices"),
+        ({}, "fields must be a mapping of names to matrices.*: got none"),
         (TITLE, "fields must be a mapping of names to matrices.*: got ndarray"),
         (
             {"title": TITLE, "body": BODY[:9]},
@@ -77,6 +77,14 @@ def test_single_precision_stays_single():
 def test_wrong_fields_are_named(blocks, message):
     with pytest.raises(ValueError, match=message):
         Fields(blocks)
+
+
+def test_an_index_takes_joined_fields_and_names_the_way_to_join_them():
+    fields = {"title": TITLE, "body": BODY}
+    index = Index(Fields(fields), similarity="dot")
+    assert index.rank(Fields(fields), 1).items.tolist() == list(range(len(TITLE)))
+    with pytest.raises(ValueError, match=r"got a mapping. Join .* by Fields\(X\)"):
+        Index(fields)
 
 
 def test_wrong_ids_are_named():

@@ -156,3 +156,5 @@ def test_lists_that_cannot_be_summed_are_refused():
         Ranking.fuse({"a": twice})
     with pytest.raises(ValueError, match="at least one ranking"):
         Ranking.fuse({})
+    with pytest.raises(ValueError, match=r"mapping of names to rankings.*got list"):
+        Ranking.fuse([endless])

@@ -202,6 +202,10 @@ def raw(indptr, items, distances, n_items=3):
             "distances must not be NaN.",
         ),
         (
+            lambda: Ranking.from_run({"q": ["a"]}),
+            "a run must be {query: {item: score}}: got a query whose list has no scores.",
+        ),
+        (
             lambda: Ranking.from_groups([1.0, 2.0], [0]),
             "distances and qid must be 1-d and equally long: got shapes (2,) and (1,).",
         ),

@@ -49,7 +49,7 @@ class Fields:
         if not isinstance(blocks, Mapping) or not blocks:
             raise ValueError(
                 "fields must be a mapping of names to matrices, such as {'title': T, 'body': B}: "
-                f"got {type(blocks).__name__}."
+                f"got {_shown(blocks)}."
             )
         self.row_ids = _common_ids(blocks)
         ready = {str(name): _unit_block(str(name), b) for name, b in blocks.items()}
@@ -180,6 +180,10 @@ def _common_ids(blocks: Mapping[str, Any]) -> list[str] | None:
             )
         common = ids
     return common
+
+
+def _shown(blocks: Any) -> str:
+    return "none" if isinstance(blocks, Mapping) else type(blocks).__name__
 
 
 def _check_distinct(ids: Any, name: str) -> None:

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import weakref
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -230,6 +230,11 @@ def check_is_matrix(X: Any, name: str) -> None:
         raise ValueError(
             f"{name} must not hold masked numbers, as their values would be used: fill them in, or "
             "leave such rows out."
+        )
+    if isinstance(X, Mapping):
+        raise ValueError(
+            f"{name} must be a matrix with one vector per row: got a mapping. Join the vectors of "
+            f"several fields by Fields({name})."
         )
     shape = getattr(X, "shape", None)
     if shape is None:

@@ -186,6 +186,10 @@ class Ranking:
         -------
         Ranking
         """
+        if not all(isinstance(row, Mapping) for row in run.values()):
+            raise ValueError(
+                "a run must be {query: {item: score}}: got a query whose list has no scores."
+            )
         names = sorted({str(item) for row in run.values() for item in row})
         number = {name: i for i, name in enumerate(names)}
         lists = []
@@ -300,6 +304,11 @@ class Ranking:
         ['c', 'b', 'a']
         """
         check_count(k, "k")
+        if not isinstance(rankings, Mapping):
+            raise ValueError(
+                "rankings must be a mapping of names to rankings, such as {'bm25': ranking}: got "
+                f"{type(rankings).__name__}."
+            )
         if not rankings:
             raise ValueError("rankings must name at least one ranking: got none.")
         names = list(rankings)

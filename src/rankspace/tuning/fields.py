@@ -141,6 +141,13 @@ def with_fields(report: TuneReport, rows: list[SignalRow]) -> TuneReport:
         "query that lacks a field has 0 there. The weight is the field's share; its gain is what "
         "leaving the field out of the metric costs. Unchanged: all fields count alike."
     )
+    step = (
+        "Join the fields of documents and of queries first, by np.asarray(Fields(...)): the metric "
+        "is for joined vectors."
+    )
     return replace(
-        report, signals=[*rows, *report.signals], notes=[*report.notes, note]
+        report,
+        signals=[*rows, *report.signals],
+        notes=[*report.notes, note],
+        next_steps=[step, *report.next_steps],
     )
