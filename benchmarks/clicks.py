@@ -28,7 +28,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from _table import publish
 
 from rankspace import Index, ListwiseMap, Relevance
@@ -72,10 +71,18 @@ class Task(NamedTuple):
     before: np.ndarray
 
 
+class Log(dict[str, np.ndarray]):
+    """Columns by name, as a dataframe has them."""
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self)
+
+
 class Clicks(NamedTuple):
     """A simulated log, and how often users looked at each position."""
 
-    log: pd.DataFrame
+    log: Log
     looked: np.ndarray
 
 
@@ -105,7 +112,7 @@ def simulate(task: Task, model: str, sessions: int, seed: int) -> Clicks:
     """A log of sessions of each query."""
     rng = np.random.default_rng(seed)
     ranking = Index(task.X, similarity="cosine").rank(task.Q, CANDIDATES)
-    parts = []
+    parts: list[dict[str, np.ndarray]] = []
     n_looked = np.zeros(SHOWN)
     for query, (items, distances) in enumerate(ranking):
         noisy = distances + NOISE * rng.standard_normal((sessions, items.size))
@@ -114,11 +121,11 @@ def simulate(task: Task, model: str, sessions: int, seed: int) -> Clicks:
         attracted = rng.random(pages.shape) < np.where(relevant, *CLICKED[::-1])
         looked = LOOK[model](attracted, rng)
         n_looked += looked.sum(axis=0)
-        names = {"query": query, "document": pages.ravel()}
-        names["position"] = np.tile(np.arange(1, SHOWN + 1), sessions)
-        names["clicked"] = (attracted & looked).ravel()
-        parts.append(pd.DataFrame(names))
-    log = pd.concat(parts, ignore_index=True)
+        part = {"query": np.full(pages.size, query), "document": pages.ravel()}
+        part["position"] = np.tile(np.arange(1, SHOWN + 1), sessions)
+        part["clicked"] = (attracted & looked).ravel()
+        parts.append(part)
+    log = Log({name: np.concatenate([part[name] for part in parts]) for name in part})
     return Clicks(log, n_looked / (sessions * len(task.Q)))
 
 

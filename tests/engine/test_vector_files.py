@@ -136,6 +136,13 @@ def test_ids_that_are_no_characters_are_refused(tmp_path, order):
         map_npy(tmp_path / "labels.npy")
 
 
+def test_ids_that_are_objects_are_refused(tmp_path):
+    """As the ids of a Relevance are, which one would save beside the vectors."""
+    np.savez(tmp_path / "v.npz", v=np.eye(2), ids=np.array(["a", "b"], dtype=object))
+    with pytest.raises(ValueError, match=r"write texts as np\.array\(ids, dtype=str\)"):
+        read_names(tmp_path / "v.npz")
+
+
 def test_ids_are_text(tmp_path):
     np.savez(tmp_path / "x.npz", x=np.eye(2), ids=np.array([b"a", b"b"]))
     assert read_names(tmp_path / "x.npz") == ["a", "b"]

@@ -105,6 +105,20 @@ def test_the_number_of_blas_threads_does_not_matter(model, separate):
         np.testing.assert_array_equal(two[name], expected, err_msg=name)
 
 
+def test_a_path_does_not_depend_on_the_number_of_blas_threads():
+    """It is wide enough for products of two threads to round otherwise."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 384)), np.arange(300) % 4
+    relevance = Relevance.from_labels(y, query_labels=y[:100])
+    model = ListwiseMap(sides="query", similarity="cosine", max_iter=5)
+    maps = []
+    for n_threads in (1, 2):
+        with threadpool_limits(n_threads):
+            path = list(model.path(X, relevance, [0.1, 0.01], queries=X[:100] + 1))
+        maps.append([metric.query_map for metric in path])
+    np.testing.assert_array_equal(*maps)
+
+
 def test_blocks_do_not_depend_on_the_number_of_threads(monkeypatch):
     relevance = Relevance.from_labels(np.arange(300) % 2)
     X = np.zeros((300, 2))

@@ -434,9 +434,14 @@ def _check_size(stream: Any, entry: zipfile.ZipInfo) -> None:
     if version > (1, 0):
         read_header = np.lib.format.read_array_header_2_0
     shape, _, dtype = read_header(stream)
+    if dtype.hasobject:
+        raise ValueError(
+            f"{entry.filename} holds Python objects, which are not read: write texts as "
+            "np.array(ids, dtype=str)"
+        )
     declared = math.prod(shape) * dtype.itemsize
     stored = entry.file_size - stream.tell()
-    if declared != stored and not dtype.hasobject:
+    if declared != stored:
         raise ValueError(
             f"{entry.filename} declares {declared} bytes, and has {stored}"
         )

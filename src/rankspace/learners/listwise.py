@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state, check_scalar
 from sklearn.utils.metaestimators import available_if
 
 from .._engine.checks import check_choice
-from .._engine.parallel.threads import n_threads, thread_map
+from .._engine.parallel.threads import n_threads, single_threaded_blas, thread_map
 from .._engine.similarity import unit_rows
 from ..metrics.embedding import (
     AsymmetricMetric,
@@ -220,13 +220,18 @@ class ListwiseMap(WeightedFit, LinearRanker):
         """
         self._check_params()
         X, relevance, queries = self._training_data(X, y, queries)
-        problems, whitening = self._problems(X, relevance, queries)
+        # As in fit, and not while the reader has its turn.
+        with single_threaded_blas():
+            problems, whitening = self._problems(X, relevance, queries)
         paths = [problem.path(regs, self.tol, self.max_iter) for problem in problems]
         for reg in regs:
-            maps = []
-            for problem, path in zip(problems, paths, strict=True):
-                maps.append(problem.unwhitened(reg, next(path), whitening))
-            yield _mean_metric(maps, X.dtype, self.similarity, scaling_card(self))
+            with single_threaded_blas():
+                maps = []
+                for problem, path in zip(problems, paths, strict=True):
+                    maps.append(problem.unwhitened(reg, next(path), whitening))
+                card = scaling_card(self)
+                metric = _mean_metric(maps, X.dtype, self.similarity, card)
+            yield metric
 
     def _fit_metric(
         self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
