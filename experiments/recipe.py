@@ -65,6 +65,8 @@ class Recipe:
             if kind in self.cell:
                 content[kind] = _labelled(self.content[kind], self.cell[kind])
         options = {**self.options, **self.cell.get("options", {})}
+        if "against" in options:
+            options["against"] = ""  # one row has nothing to be compared with
         return replace(self, requires=(), content=content, options=options)
 
 

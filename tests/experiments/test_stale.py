@@ -172,3 +172,27 @@ def test_the_command_checks_and_computes(folder, monkeypatch, capsys):
     monkeypatch.setattr(stale, "check_result", states.get)
     assert [main(["a"]), main(["a", "b"])] == [0, 1]
     assert capsys.readouterr().out == "a: as committed\na: as committed\nb: stale\n"
+
+
+OF_PAPERS = [
+    name for name in list_recipes() if name not in ("embeddings", "signals", "sizes")
+]
+
+
+@pytest.mark.parametrize("name", OF_PAPERS)
+def test_results_of_other_settings_than_the_recipe_are_marked(name):
+    """The page of all results says which of them must be rerun."""
+    home = HOME / "results" / name
+    page = (HOME / "README.md").read_text("utf-8")
+    (row,) = [
+        line for line in page.splitlines() if line.startswith(f"| [`{name}`]")
+    ] or [""]
+    if not (home / "results.json").exists():
+        assert not row or "**not yet run**" in row
+        return
+    known = (home / "code.txt").exists()
+    settings = f"recipes/{name}.toml"
+    is_of_recipe = known and read_digests(home / "code.txt")[
+        settings
+    ] == stale._digest_of(settings)
+    assert ("**to be rerun**" in row) == (not is_of_recipe)
