@@ -24,6 +24,8 @@ from rankspace import (
     PARCA,
     SVMMAP,
     Euclidean,
+    GraphMLR,
+    KernelMLR,
     ListwiseMap,
     LogisticPARCA,
     Relevance,
@@ -38,8 +40,10 @@ SEED = {"random_state": 0}
 LEARNERS = [
     Euclidean(),
     FRML(4, n_triplets=1500, **SEED),
+    FRML(4, graph_reg=0.1, n_triplets=1500, **SEED),
     GMML(),
     GMML(t=0.2, n_pairs=300, **SEED),
+    GraphMLR(graph_reg=10.0, max_iter=10),
     ITML(n_pairs=200, max_iter=20, **SEED),
     LGMML(10, **SEED),
     LGMML(1, scaling="standard"),
@@ -49,6 +53,7 @@ LEARNERS = [
     LogisticPARCA(2, beta=0.1, max_iter=20, **SEED),
     MLCC(max_iter=10),
     MLR(max_iter=10),
+    MLR("auto", max_iter=3),
     MLRCV((10, 100), max_iter=5, **SEED),
     OASIS(n_triplets=1000, **SEED),
     PARCA(2, reg=0.003, max_iter=20, **SEED),
@@ -79,6 +84,23 @@ def test_the_unit_of_the_data_does_not_matter(model, wine):
         with np.errstate(over="raise", invalid="raise", divide="raise"):
             found = fit(model, Z, y).rank(Z[::5], Z).items
         np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("k", [-665, 665])
+def test_kernels_of_data_in_an_impossible_unit_are_refused(k, wine):
+    X, y = wine
+    for kernel in ("rbf", "linear"):
+        with pytest.raises(ValueError, match=r"X must be of size .* by a constant"):
+            KernelMLR(kernel=kernel).fit(2.0**k * X, y)
+
+
+@pytest.mark.parametrize("k", [-665, 665])
+def test_weights_of_blocks_in_any_unit(k, wine):
+    X, y = wine
+    model = MLR(constraint="blocks", blocks=np.arange(13) // 7, max_iter=5)
+    expected = fit(model, X, y).rank(X[::5], X).items
+    found = fit(model, 2.0**k * X, y).rank(2.0**k * X[::5], 2.0**k * X).items
+    np.testing.assert_array_equal(found, expected)
 
 
 def metric_of(model, n_threads, *data, **options):

@@ -10,6 +10,8 @@ import scipy.linalg
 from sklearn.utils import check_scalar
 
 from .._engine.files import PathLike
+from .._engine.parallel.threads import single_threaded_blas
+from .._engine.vectors import power_of_two
 from ..metrics.embedding import LinearMetric
 from ..relevance.relevance import Relevance
 from .mlr import MLR
@@ -111,17 +113,24 @@ class GraphMLR(MLR):
     ) -> LinearMetric:
         check_scalar(self.graph_reg, "graph_reg", Real, min_val=0)
         check_scalar(self.n_neighbors, "n_neighbors", Integral, min_val=1)
-        spreads = super()._scaling(X).spreads
         rows = X.astype(np.float64)
-        if spreads is None:
-            self._basis = self._graph_basis(rows)
-        else:
-            self._basis = self._graph_basis(rows / spreads) / spreads
-        moved = rows @ self._basis.T
-        if queries is not None:
-            queries = queries.astype(np.float64) @ self._basis.T
+        # How products round depends on the number of their threads, and the fit amplifies it.
+        with single_threaded_blas():
+            self._basis = self._basis_of(X, rows)
+            moved = rows @ self._basis.T
+            if queries is not None:
+                queries = queries.astype(np.float64) @ self._basis.T
         metric = super()._fit_metric(moved, relevance, queries)
-        return self._moved_back(metric, X.dtype)
+        with single_threaded_blas():
+            return self._moved_back(metric, X.dtype)
+
+    def _basis_of(self, X: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """The basis in which the regulariser is the trace, for rows in their own units."""
+        spreads = super()._scaling(X).spreads
+        if spreads is None:
+            # Squares of very small numbers underflow; the basis does not depend on their unit.
+            return self._graph_basis(rows / power_of_two(rows))
+        return self._graph_basis(rows / spreads) / spreads
 
     def _scaling(self, X: np.ndarray) -> Scaling:
         """The scaling of rows in the new basis, which are standardised already."""
@@ -147,9 +156,8 @@ class GraphMLR(MLR):
             return np.eye(X.shape[1])
         differences = X[edges[:, 0]] - X[edges[:, 1]]
         scatter = differences.T @ differences / len(edges)
-        unit = (
-            2 * X.var(axis=0).mean()
-        )  # the mean squared distance over the number of features
+        # The mean squared distance over the number of features.
+        unit = 2 * X.var(axis=0).mean()
         values, vectors = scipy.linalg.eigh(scatter)
         shares = self.graph_reg * np.maximum(values, 0) / max(unit, 1e-300)
         return (vectors / np.sqrt(1 + shares)) @ vectors.T

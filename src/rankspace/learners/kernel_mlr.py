@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state, check_scalar
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._engine.checks import check_choice
-from .._engine.vectors import as_rows
+from .._engine.vectors import as_rows, check_squares
 from ..metrics.embedding import LinearMetric
 from ..metrics.kernel import Kernel, KernelMetric, kernel_values
 from ..relevance.relevance import Relevance
@@ -156,6 +156,7 @@ class KernelMLR(
     def _fit_metric(
         self, X: np.ndarray, relevance: Relevance, queries: np.ndarray | None
     ) -> KernelMetric:
+        check_squares(X, "X")
         kernels = self._kernels(X)
         landmarks = self._landmarks(X, kernels[0].name)
         maps = self._maps(kernels, X, landmarks)

@@ -363,7 +363,9 @@ class MLR(CallbackFit, WeightedFit, LinearRanker):
         self.history_ = result.history
         if self.constraint == "blocks":
             names, _ = _block_numbers(self.blocks, len(cone.blocks))
-            weights = cone.weights(result.W) / self.scale_**2
+            with np.errstate(over="ignore"):
+                # Of very small numbers they are infinite; the metric itself is not.
+                weights = cone.weights(result.W) / self.scale_ / self.scale_
             self.block_weights_ = dict(
                 zip(names.tolist(), weights.tolist(), strict=True)
             )
