@@ -18,6 +18,7 @@ from rankspace import (
     load_metric,
 )
 from rankspace._engine.files import replacing, write_text
+from rankspace.cli.main import main
 from rankspace.datasets import write_trec_run
 from rankspace.display.page.report import write_report
 from rankspace.evaluation.measures import evaluate
@@ -170,6 +171,25 @@ def test_a_failure_leaves_the_old_file(tmp_path):
     with pytest.raises(TypeError), replacing(path) as stream:
         stream.writelines([b"half", None])
     assert [entry.read_text() for entry in tmp_path.iterdir()] == ["old"]
+
+
+def test_a_full_disk_names_the_file(tmp_path, capsys):
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    np.save(tmp_path / "X.npy", np.ones((200, 3)))
+    path = tmp_path / "run.trec"
+    words = ["rank", str(tmp_path / "X.npy"), "--output", str(path)]
+    # Kernels are compiled and cached first.
+    assert main(words) == 0
+    path.unlink()
+    capsys.readouterr()
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2**12, before[1]))
+    try:
+        assert main(words) == 2
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert capsys.readouterr().err == f"rankspace rank: {path}: file too large.\n"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["X.npy"]
 
 
 def test_items_of_the_query_side_are_read_back(tmp_path):

@@ -82,6 +82,10 @@ def foreign_bytes(path: PathLike, kind: str) -> Iterator[None]:
         ) from error
 
 
+# A disk or a quota is full, or the file too large.
+FULL_DISK = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
+
+
 @contextmanager
 def replacing(path: PathLike) -> Iterator[IO[bytes]]:
     """Write a file: a regular one whole or not at all, with the mode of the one it replaces.
@@ -105,9 +109,20 @@ def replacing(path: PathLike) -> Iterator[IO[bytes]]:
                 yield stream
             _copy_mode(path, temporary)
             os.replace(temporary, path)
-        except BaseException:
+        except BaseException as error:
             temporary.unlink(missing_ok=True)
+            _name_full_disk(error, path)
             raise
+
+
+def _name_full_disk(error: BaseException, path: Path) -> None:
+    """Add the file that there is no room for; writing to a stream does not tell it."""
+    if (
+        isinstance(error, OSError)
+        and error.errno in FULL_DISK
+        and error.filename is None
+    ):
+        error.filename = str(path)
 
 
 def _create_beside(path: Path) -> Path:
