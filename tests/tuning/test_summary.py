@@ -12,7 +12,9 @@ from rankspace.evaluation.cross_validation import Evidence, HeldOutValues, measu
 from rankspace.evaluation.search_task import check_task
 from rankspace.evaluation.significance import ClusteredMean
 from rankspace.learners.families import families
+from rankspace.metrics.embedding import unchanged_metric
 from rankspace.tuning import summary
+from rankspace.tuning.parts import Learned
 from rankspace.tuning.selection import choose_strength, decide
 from rankspace.tuning.summary import make_report
 from rankspace.tuning.trials import Deadline, Result, Trials
@@ -61,7 +63,9 @@ def report_of(
     tested = {name: q.at(strengths[name]) for name, q in questions.items()}
     verdict = decide(tested, prefer, tolerance)
     result = Result(family, path, strength, path, strengths, verdict)
-    return make_report(trials, [result], result, np.arange(N), 1.0)
+    metric = unchanged_metric(2, "cosine")
+    learned = Learned(trials, [result], result, None, metric, family.label)
+    return make_report(learned, np.arange(N))
 
 
 def test_ship():

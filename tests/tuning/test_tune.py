@@ -609,14 +609,52 @@ def test_the_number_of_threads_does_not_change_the_result(monkeypatch):
     assert one.report.path == other.report.path
 
 
+def test_lists_take_the_number_of_items_from_the_vectors():
+    X, relevance, Q = hidden()
+    lists = [relevance.relevant(q) for q in range(90)]
+    expected = learned(X, relevance, Q)
+    tuned = learned(X, Relevance.from_lists(lists), Q)
+    np.testing.assert_array_equal(tuned.metric.query_map, expected.metric.query_map)
+    assert tuned.report.questions == expected.report.questions
+
+
+def test_judged_at_10_stands_beside_both_scores():
+    X, relevance, Q = hidden()
+    report = learned(X, relevance, Q).report
+    named = [set(relevance.relevant(q).tolist()) for q in range(90)]
+    known = report.known == 1
+    assert known.any()
+    assert not known.all()
+    for name, asked in (("all", known | True), ("known", known)):
+        shares = []
+        for ranking in report.rankings:
+            tops = [items for items, _ in ranking]
+            hits = [len(named[q] & set(tops[q].tolist())) for q in range(90)]
+            shares.append(np.mean(np.array(hits)[asked]) / 10)
+        row = report.question(name)
+        assert [row.judged_unchanged, row.judged_tuned] == pytest.approx(shares)
+    assert str(report).count("judged@10") == 3
+    assert report.path[0].judged == report.question("all").judged_unchanged
+    labelled = learned(*classes()).report
+    assert "judged@10" not in str(labelled)
+
+
 # ---------------------------------------------------------------------- misuse
 
 
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"budget": "60s"}, TypeError, r"budget \(seconds\) must be an instance of"),
-        ({"budget": -1}, ValueError, r"budget \(seconds\) == -1, must be >= 0"),
+        (
+            {"budget": "60s"},
+            TypeError,
+            r"budget must be a number of seconds, such as 60: got .60s.",
+        ),
+        (
+            {"budget": -1},
+            ValueError,
+            r"budget must be a number of seconds, 0 or more: got -1",
+        ),
         ({"budget": np.nan}, ValueError, "budget must be a number of seconds"),
         ({"methods": "query"}, ValueError, "methods must be a list of some of query"),
         ({"methods": []}, ValueError, "methods must be a list"),
@@ -666,8 +704,8 @@ def test_wrong_judgments_are_named():
         tune(X, {"a": ["b"]}, queries=Q)
     with pytest.raises(ValueError, match="got 200 items and 150 rows"):
         tune(X[:150], relevance, queries=Q)
-    with pytest.raises(ValueError, match="got 90 items and 200 rows"):
-        tune(X, Relevance.from_lists([[q] for q in range(90)]), queries=Q)
+    with pytest.raises(TypeError, match=r"tune needs judgments: .* Got None"):
+        tune(X, None, queries=Q)
     with pytest.raises(ValueError, match="candidate lists"):
         tune(X, Relevance.from_groups(np.arange(200) % 3, np.arange(200) // 10))
     with pytest.raises(ValueError, match="'query' needs separate queries"):

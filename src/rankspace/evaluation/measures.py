@@ -263,6 +263,8 @@ def evaluate(
             "Relevance.from_labels, from_lists or from_qrels of it."
         )
     relevance = named_like(ranking, relevance)
+    if isinstance(ranking, Ranking) and ranking.n_items != relevance.n_items:
+        relevance = relevance.for_items(ranking.n_items, separate_queries=True)
     evaluator = _Evaluator(relevance, names, custom, mean_of_ties=ties == "mean")
     evaluator.evaluate(ranking)
     values = evaluator.values

@@ -218,7 +218,7 @@ def _warn_of_lengths(task: SearchTask) -> None:
         f"and {other.baseline_mean():.3f} by {other.similarity}. Pass the similarity that your "
         "search uses.",
         UserWarning,
-        stacklevel=4,
+        stacklevel=5,  # who calls tune
     )
 
 

@@ -131,13 +131,8 @@ def families(
     if methods is None:
         by_products = separate_queries and similarity != "euclidean"
         methods = ["query" if by_products else "shared"]
-    if isinstance(methods, str) or not methods:
-        raise ValueError(
-            f"methods must be a list of some of {', '.join(METHODS)}: got {methods!r}."
-        )
+    check_methods(methods)
     found: list[Family] = []
-    for method in methods:
-        check_choice(method, "methods", METHODS)
     for method in dict.fromkeys(methods):
         if method in LISTWISE:
             gain = parse_measure(measure)[0].gain
@@ -145,6 +140,18 @@ def families(
         else:
             found.append(_others(method, similarity, seed))
     return found
+
+
+def check_methods(methods: Any) -> None:
+    """Raise unless the methods are a list of known ones, or None."""
+    if methods is None:
+        return
+    if isinstance(methods, str) or not methods:
+        raise ValueError(
+            f"methods must be a list of some of {', '.join(METHODS)}: got {methods!r}."
+        )
+    for method in methods:
+        check_choice(method, "methods", METHODS)
 
 
 def _listwise(

@@ -22,7 +22,12 @@ def as_relevance(
 ) -> Relevance:
     """Relevance from a Relevance, class labels, lists of relevant rows, or judgments by id."""
     if isinstance(judgments, Relevance):
-        return judgments
+        return judgments.for_items(n_items, separate_queries)
+    if judgments is None:
+        raise TypeError(
+            "tune needs judgments: a Relevance, lists of relevant rows, a mapping or dataframe by "
+            "id, or class labels. Got None."
+        )
     if is_by_id(judgments):
         missing = [
             name

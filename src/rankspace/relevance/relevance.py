@@ -85,6 +85,8 @@ class Relevance:
     teacher : str, optional
         The ranker that these judgments come from, if not from people: see `from_ranking`. Reports
         then say that they measure agreement with the teacher.
+    n_items_is_open : bool
+        Whether `from_lists` was not told ``n_items``, so that the data decide; see `for_items`.
 
     Examples
     --------
@@ -110,6 +112,7 @@ class Relevance:
     item_ids: Any = None
     known_by_name: tuple[str, ...] = ()
     teacher: str | None = None
+    n_items_is_open: bool = False
 
     def __post_init__(self) -> None:
         if self.unjudged not in ("irrelevant", "ignore"):
@@ -251,8 +254,9 @@ class Relevance:
         irrelevant : sequence of n_queries sequences of int, optional
             Items judged irrelevant. All others are unjudged.
         n_items : int, optional
-            Number of rows of ``X``. If it is left out, there is one list for each row of ``X``
-            and the rows are the queries.
+            Number of rows of ``X``. If it is left out, estimators, `tune` and `evaluate` take it
+            from their data: with separate queries there is one list for each of these, otherwise
+            one for each row of ``X``.
         query_rows : array-like of shape (n_queries,), optional
             The row of ``X`` that each query is. If it is left out and ``n_items`` is given, the
             queries are separate from ``X``.
@@ -279,15 +283,31 @@ class Relevance:
                 f"relevant and irrelevant must have one list for each query: got {n_queries} and "
                 f"{len(irrelevant)} lists."
             )
+        is_open = n_items is None and query_rows is None and item_ids is None
         if n_items is None:
             n_items = n_queries
             if query_rows is None:
                 query_rows = np.arange(n_queries)
         check_no_matrix(relevant, n_items)
         triples = triples_from_lists(relevant, irrelevant)
+        if is_open and triples[1].max(initial=-1) >= n_items:
+            # So the queries are no rows of X.
+            n_items = int(triples[1].max()) + 1
+            query_rows = None
         rows = rows_from_triples(*triples, n_queries, n_items)
         options = (unjudged, min_relevant_grade, weights, query_ids, item_ids)
-        return cls._build(n_items, rows, query_rows, "unjudged", *options)
+        relevance = cls._build(n_items, rows, query_rows, "unjudged", *options)
+        return relevance._with(n_items_is_open=is_open)
+
+    def for_items(self, n_items: int, separate_queries: bool) -> Relevance:
+        """The relevance for this number of items, if `from_lists` was not told it."""
+        n_listed = int(self.items.max(initial=-1)) + 1
+        if not (self.n_items_is_open and separate_queries) or n_listed > n_items:
+            return self
+        query_items = np.full(self.n_queries, -1)
+        return self._with(
+            n_items=n_items, query_items=query_items, n_items_is_open=False
+        )
 
     @classmethod
     def from_qrels(

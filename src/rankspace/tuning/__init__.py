@@ -1,7 +1,7 @@
 """Hyperparameter tuning: is a learned metric worth it, and which one?"""
 
-from .report import TuneReport
-from .tuner import Tuned, tune
+from .report import Tuned, TuneReport
+from .tuner import tune
 
 __all__ = [
     "TuneReport",

@@ -15,6 +15,7 @@ from ..evaluation.held_out import orientation
 from ..evaluation.search_task import SearchTask
 from ..metrics.embedding import EmbeddingMetric
 from ..relevance.joins import row_names
+from .parts import Learned
 from .report import N_EXTREMES, TuneReport
 from .trials import Result, Trials
 
@@ -94,16 +95,14 @@ class ExplainedExtremes:
 
 
 def with_explanations(
-    report: TuneReport,
-    trials: Trials,
-    best: Result | None,
-    numbers: np.ndarray,
-    fields: Mapping[str, int],
+    report: TuneReport, learned: Learned, numbers: np.ndarray
 ) -> TuneReport:
     """The report with explanations of its queries, if a map was learned."""
+    best = learned.mapped
     if best is None or not best.strength:
         return report
     before, after = (r.values[report.measure] for r in (report.before, report.after))
     gains = orientation(report.measure) * (after - before)
-    explain = ExplainedExtremes(trials, best, numbers, gains, fields)
+    fields = learned.metric.parameters.get("fields", {})
+    explain = ExplainedExtremes(learned.trials, best, numbers, gains, fields)
     return replace(report, explain=explain)

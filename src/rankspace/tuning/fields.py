@@ -11,11 +11,14 @@ import numpy as np
 
 from .._engine.fields import Fields, field_slices
 from ..evaluation.cross_validation import Question, cross_validate, evaluate_on
+from ..evaluation.search_task import SearchTask
 from ..learners.families import Family
 from ..learners.fields import FieldFamily
 from ..metrics.embedding import BilinearMetric, EmbeddingMetric, unchanged_metric
+from ..relevance.inputs import row_ids
 from ..relevance.relevance import Relevance
 from ..search.index import Index
+from .parts import Corpus, Learned, Request
 from .report import SignalRow, TuneReport
 from .trials import OutOfTime, Result, Trials
 
@@ -60,6 +63,49 @@ def check_field_options(similarity: str | None, methods: Any) -> str:
 def field_families(families: list[Family], widths: tuple[int, ...]) -> list[Family]:
     """The families, with weights of the fields first."""
     return [FieldFamily.of(family, widths) for family in families]
+
+
+class FieldCorpus(Corpus):
+    """Documents with several vectors each, which are joined."""
+
+    fields: Fields
+
+    def __init__(self, request: Request) -> None:
+        similarity = check_field_options(request.similarity, request.methods)
+        self.fields, by_field = joined_fields(request.X, request.queries)
+        joined = replace(
+            request,
+            X=np.asarray(self.fields),
+            queries=np.asarray(by_field),
+            item_ids=row_ids(self.fields, request.item_ids, "item"),
+            query_ids=row_ids(by_field, request.query_ids, "query"),
+            similarity=similarity,
+        )
+        super().__init__(joined)
+        self.rows: list[SignalRow] = []
+
+    @staticmethod
+    def is_requested(request: Request) -> bool:
+        """Whether the vectors have names."""
+        return isinstance(request.X, Fields | Mapping)
+
+    def families(self, task: SearchTask) -> list[Family]:
+        """The families, with weights of the fields."""
+        return field_families(super().families(task), self.fields.widths)
+
+    def extend(self, learned: Learned) -> Learned:
+        """Measure what each field contributes."""
+        names = self.fields.names
+        widths = dict(zip(names, self.fields.widths, strict=True))
+        trials, metric = learned.trials, learned.metric
+        if not trials.skipped:
+            self.rows = field_rows(trials, learned.best, metric, self.fields)
+        metric.parameters["fields"] = widths
+        return learned
+
+    def describe(self, report: TuneReport) -> TuneReport:
+        """The report with what each field contributes."""
+        return with_fields(report, self.rows)
 
 
 @dataclass(frozen=True)

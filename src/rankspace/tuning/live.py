@@ -10,14 +10,57 @@ import numpy as np
 
 from ..evaluation.live_task import check_live_task
 from ..evaluation.search_task import SearchTask
-from ..learners.families import TOTAL_REGS
+from ..learners.families import TOTAL_REGS, Family, families
 from ..learners.hard_negatives import default_n_negatives, mining_depth
 from ..search.live import LiveIndex, LiveSearch
 from ..search.ranking import Ranking
+from .parts import Corpus, Request
 from .report import TuneReport
 
 METHODS = ["query"]
 N_QUESTIONS = 2  # folds of queries, and folds of queries with their documents
+
+
+class LiveCorpus(Corpus):
+    """Documents in a vector store, which is searched where it is."""
+
+    search: LiveSearch
+
+    @staticmethod
+    def is_requested(request: Request) -> bool:
+        """Whether the corpus is a live index."""
+        return isinstance(request.X, LiveIndex)
+
+    def task(self) -> tuple[SearchTask, np.ndarray]:
+        """The task, and a mask of its queries among all passed."""
+        request = self.request
+        check_live_options(
+            request.methods,
+            item_ids=request.item_ids,
+            n_components=request.n_components,
+            runs=request.runs,
+        )
+        task, is_judged = live_task(
+            request.X,
+            request.relevance,
+            request.queries,
+            request.similarity,
+            request.measure,
+            request.query_ids,
+            request.seed,
+        )
+        index: Any = task.index()
+        self.search = index
+        return task, is_judged
+
+    def families(self, task: SearchTask) -> list[Family]:
+        """A map of the queries, whatever the similarity."""
+        request = self.request
+        return families(METHODS, task.similarity, task.measure, True, request.seed)
+
+    def describe(self, report: TuneReport) -> TuneReport:
+        """The report with names of documents, and with what the index was asked for."""
+        return with_names(report, self.search)
 
 
 def live_task(
@@ -55,12 +98,6 @@ def check_live_options(methods: Sequence[str] | None, **others: Any) -> None:
             )
 
 
-def live_search(task: SearchTask) -> LiveSearch | None:
-    """The live search of a task; None for a corpus in memory or in a file."""
-    index: Any = task.index()
-    return index if isinstance(index, LiveSearch) else None
-
-
 def read_vectors(task: SearchTask) -> Any:
     """The vectors that stand for the corpus of a task in its card: all, or those judged."""
     if isinstance(task.X, np.ndarray):
@@ -86,4 +123,5 @@ def with_names(report: TuneReport, search: LiveSearch) -> TuneReport:
         rankings=(named(before), named(after)),
         relevance=relevance,
         notes=[*report.notes, note],
+        explain=None,  # takes vectors of all documents
     )

@@ -16,11 +16,25 @@ from ..display.page.explained import Explain
 from ..display.page.html import measure_label
 from ..display.page.report import write_report
 from ..evaluation.report import Report, _plain, _Table, agreement
+from ..metrics.embedding import EmbeddingMetric
 from ..relevance.relevance import Relevance
 from ..search.ranking import Ranking
 
+# What the card of the metric takes from the report.
+CARD = (
+    "decision",
+    "measure",
+    "similarity",
+    "prefer",
+    "judged_on",
+    "questions",
+    "p_value",
+)
+UNCHANGED = "unchanged vectors"
+OF_RUNS = ("signals", "weights", "normalise")
 GAINS = (0.01, 0.02, 0.05)  # that the table of queries needed is about
 N_EXTREMES = 3  # queries that the page shows for gains, and for losses
+JUDGED = "judged@10"  # share of the first ten items that are judged
 OUTCOMES = "safe, harmed or undecided"  # whether a question loses by the map
 SIGNALS_HEADER = ["signal", "weight", "low", "high", "gain", "low", "high", ""]
 SIZES_HEADER = [
@@ -58,6 +72,8 @@ class QuestionRow(NamedTuple):
     n_queries: int
     n_groups: int
     outcome: str
+    judged_unchanged: float = np.nan  # share of the first ten items that are judged
+    judged_tuned: float = np.nan
 
 
 class PathRow(NamedTuple):
@@ -69,6 +85,9 @@ class PathRow(NamedTuple):
     known: float
     new: float
     chosen: bool
+    judged: float = (
+        np.nan
+    )  # share of the first ten items of all queries that are judged
 
 
 class SignalRow(NamedTuple):
@@ -214,6 +233,16 @@ class TuneReport(_Table):
             "seconds": self.seconds,
         }
 
+    def to_card(self) -> dict[str, Any]:
+        """What the file of the metric says of its evaluation."""
+        names = list(CARD)
+        if self.signals:
+            names += OF_RUNS
+        if self.sizes:
+            names.append("sizes")
+        measured = self.to_dict()
+        return {name: measured[name] for name in names}
+
     # ------------------------------------------------------------------ text
 
     def _first_lines(self) -> list[str]:
@@ -246,7 +275,7 @@ class TuneReport(_Table):
             AnswerTable("What smaller vectors lose", SIZES_HEADER, self._size_rows()),
             AnswerTable(
                 f"Mean {measure_label(self.measure)} by strength of regularisation",
-                ["regularisation, strong to weak", "all", "known", "new", ""],
+                self._path_header(),
                 self._path_rows(),
             ),
             AnswerTable(
@@ -258,17 +287,48 @@ class TuneReport(_Table):
         return [table for table in tables if table.rows]
 
     def _header(self) -> list[str]:
-        numbers = ["unchanged", "memory", "tuned", "difference", "low", "high"]
-        return [self.judged_on, *numbers, "queries", "groups", OUTCOMES]
+        return [name for name, _ in self._columns()]
 
     def _rows(self) -> list[Row]:
-        return [tuple(row) for row in self.questions]
+        return list(zip(*(column for _, column in self._columns()), strict=True))
+
+    def _columns(self) -> list[tuple[str, list[Any]]]:
+        """Headings and cells, with judged@10 beside both scores unless all items are judged."""
+        names = {
+            "label": self.judged_on,
+            "unchanged": "unchanged",
+            "judged_unchanged": JUDGED,
+            "memory": "memory",
+            "tuned": "tuned",
+            "judged_tuned": JUDGED,
+            "difference": "difference",
+            "low": "low",
+            "high": "high",
+            "n_queries": "queries",
+            "n_groups": "groups",
+            "outcome": OUTCOMES,
+        }
+        columns = []
+        for name, heading in names.items():
+            cells = [getattr(row, name) for row in self.questions]
+            if heading != JUDGED or not np.isnan(cells).all():
+                columns.append((heading, cells))
+        return columns
 
     def _signal_rows(self) -> list[Row]:
         return [tuple(row) for row in self.signals]
 
     def _size_rows(self) -> list[Row]:
         return [tuple(row) for row in self.sizes]
+
+    @property
+    def _path_is_judged(self) -> bool:
+        """Whether judged@10 says something about the path."""
+        return not np.isnan([row.judged for row in self.path]).all()
+
+    def _path_header(self) -> list[str]:
+        judged = [JUDGED] if self._path_is_judged else []
+        return ["regularisation, strong to weak", "all", *judged, "known", "new", ""]
 
     def _path_rows(self) -> list[Row]:
         several = len({row.family for row in self.path if row.family}) > 1
@@ -277,8 +337,9 @@ class TuneReport(_Table):
             name = row.strength
             if several and row.family:
                 name = f"{row.family}, {row.strength}"
-            means = (row.everything, row.known, row.new)
-            rows.append((name, *means, "chosen" if row.chosen else ""))
+            judged = (row.judged,) if self._path_is_judged else ()
+            chosen = "chosen" if row.chosen else ""
+            rows.append((name, row.everything, *judged, row.known, row.new, chosen))
         return rows
 
     def _notes(self) -> list[str]:
@@ -352,6 +413,62 @@ class TuneReport(_Table):
             [f"{first[0].upper()}{first[1:]}.", *self.notes],
             self.next_steps,
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Tuned:
+    """Result of `tune`: a metric, and the report of its held-out evaluation.
+
+    Parameters
+    ----------
+    metric : LinearMetric, BilinearMetric or AsymmetricMetric
+        The learned metric if the decision is to use it, else the similarity of unchanged vectors.
+    report : TuneReport
+        The decision, and what it rests on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankspace import tune
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.normal(size=(60, 3)), np.arange(60) % 3
+    >>> tune(X, y, measure="map", random_state=0).decision
+    'keep'
+    """
+
+    metric: EmbeddingMetric
+    report: TuneReport
+
+    @property
+    def decision(self) -> str:
+        """What to do: "ship", "known only" or "keep"."""
+        return self.report.decision
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """Weights of the vectors and of runs, for `Ranking.fuse`."""
+        return self.report.weights
+
+    @property
+    def normalise(self) -> dict[str, str]:
+        """The normalisation of each of these rankings, for `Ranking.fuse`."""
+        return self.report.normalise
+
+    @property
+    def improved(self) -> bool:
+        """Whether to change the search: to use the learned metric, or to fuse runs, or both."""
+        return self.decision != "keep"
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether the metric is a learned one."""
+        return bool(self.metric.card["method"] != UNCHANGED)
+
+    def __str__(self) -> str:
+        return str(self.report)
+
+    def _repr_html_(self) -> str:
+        return self.report._repr_html_()
 
 
 def as_agreement(report: TuneReport, teacher: str) -> TuneReport:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..datasets import read_trec_run
 from ..evaluation.cross_validation import (
     HeldOutValues,
     Question,
@@ -17,10 +19,13 @@ from ..evaluation.cross_validation import (
 )
 from ..evaluation.fusion import FusedEvidence, HeldOutFusion, fuse_dev, fuse_held_out
 from ..evaluation.held_out import Score
-from ..evaluation.runs import VECTORS
+from ..evaluation.runs import MEMORY, VECTORS, check_fusion, check_runs
+from ..evaluation.search_task import SearchTask
 from ..evaluation.significance import ClusteredMean
+from ..relevance.inputs import row_ids
 from ..search.ranking import Ranking
-from .report import SignalRow
+from .parts import Learned, Part, Request
+from .report import SignalRow, TuneReport
 from .selection import ALPHA, Verdict, choose_strength, decide, tested_question
 from .trials import Result, Trials
 
@@ -45,6 +50,63 @@ class Fused(NamedTuple):
     reciprocal: (
         float  # mean of the measure by reciprocal rank fusion with unchanged vectors
     )
+
+
+class Runs(Part):
+    """Rankings by other signals, to fuse with the vectors."""
+
+    fused: Fused | None = None
+    runs: Mapping[str, Ranking | None]
+
+    @staticmethod
+    def is_requested(request: Request) -> bool:
+        """Whether runs were passed."""
+        return request.runs is not None
+
+    def prepare(self, task: SearchTask, is_judged: np.ndarray) -> SearchTask:
+        """Read and check the runs; the task with lists that are long enough to fuse."""
+        request = self.request
+        task = check_fusion(task, request.normalise)
+        item_ids = row_ids(request.X, request.item_ids, "item")
+        ids = (item_ids, row_ids(request.queries, request.query_ids, "query"))
+        self.runs = check_runs(_read_runs(request.runs), task, is_judged, *ids)
+        return task
+
+    def extend(self, learned: Learned) -> Learned:
+        """Learn the weights of the runs."""
+        best = learned.best
+        if best is None or not self.runs:
+            return learned
+        learned.trials.progress("weighing runs", 1.0)
+        options = (self.runs, self.request.normalise)
+        self.fused = fuse_runs(learned.trials, best, *options)
+        fused = self.fused.result
+        results = [fused if result is best else result for result in learned.results]
+        return replace(learned, results=results, best=fused)
+
+    def describe(self, report: TuneReport) -> TuneReport:
+        """The report with what each signal adds."""
+        if self.fused is None:
+            return report
+        return replace(
+            report,
+            signals=self.fused.rows,
+            weights=self.fused.weights,
+            normalise=self.fused.normalise,
+            notes=[*report.notes, *fusion_notes(self.fused)],
+            next_steps=[*report.next_steps, *fusion_steps(self.fused)],
+        )
+
+
+def _read_runs(runs: Any) -> Any:
+    """Runs with TREC files read."""
+    if not isinstance(runs, Mapping):
+        return runs
+    found = {}
+    for name, run in runs.items():
+        is_file = isinstance(run, os.PathLike | str) and run != MEMORY
+        found[name] = read_trec_run(run) if is_file else run
+    return found
 
 
 def fuse_runs(
@@ -419,10 +481,8 @@ def _resampled(
 # ---------------------------------------------------------------------- sentences
 
 
-def fusion_notes(fused: Fused | None) -> list[str]:
+def fusion_notes(fused: Fused) -> list[str]:
     """How to read the table of signals."""
-    if fused is None:
-        return []
     return [
         "Signals: the gain is what dropping a signal costs, or what adding it would change, with "
         "95 % intervals. Weights are for scores normalised as named, with the vectors at 1.",
@@ -431,9 +491,9 @@ def fusion_notes(fused: Fused | None) -> list[str]:
     ]
 
 
-def fusion_steps(fused: Fused | None) -> list[str]:
+def fusion_steps(fused: Fused) -> list[str]:
     """How to fuse rankings as they were tested."""
-    if fused is None or len(fused.weights) == 1:
+    if len(fused.weights) == 1:
         return []
     parts = []
     for name, weight in fused.weights.items():

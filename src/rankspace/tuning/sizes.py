@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.utils import check_scalar
 
 from .._engine.checks import check_choice
 from ..evaluation.cross_validation import (
@@ -18,6 +20,7 @@ from ..evaluation.cross_validation import (
     measurable,
 )
 from ..evaluation.held_out import orientation
+from ..evaluation.search_task import SearchTask
 from ..evaluation.significance import ClusteredMean
 from ..learners.families import Family
 from ..metrics.embedding import unchanged_metric
@@ -30,6 +33,7 @@ from ..metrics.reduction import (
 from ..relevance.relevance import Relevance
 from ..search.index import Embedding, Index
 from ..search.quantised import QuantisedMetric, TooLarge, bytes_per_vector
+from .parts import Learned, Part, Request
 from .report import SizeRow, TuneReport
 from .trials import OutOfTime, Result, Trials
 
@@ -53,6 +57,45 @@ class Sizes(NamedTuple):
     n_components: int  # the full width if no smaller one is safe
     is_full: bool
     notes: list[str]
+
+
+class SmallerVectors(Part):
+    """Mapped vectors of fewer dimensions, or with fewer bits."""
+
+    sizes: Sizes | None = None  # None if the time was over
+
+    @staticmethod
+    def is_requested(request: Request) -> bool:
+        """Whether a number of components was passed."""
+        return request.n_components is not None
+
+    def prepare(self, task: SearchTask, is_judged: np.ndarray) -> SearchTask:
+        """Check the width and the tolerance."""
+        check_components(self.request.n_components, task.X.shape[1])
+        tolerance = self.request.size_tolerance
+        check_scalar(tolerance, "size_tolerance", Real, min_val=0, max_val=1)
+        return task
+
+    def extend(self, learned: Learned) -> Learned:
+        """Choose the width, and reduce the metric to it."""
+        trials, request = learned.trials, self.request
+        if trials.skipped:
+            return learned
+        options = (request.n_components, request.size_tolerance)
+        self.sizes = choose_width(trials, learned.best, *options)
+        if self.sizes is None or self.sizes.is_full:
+            return learned
+        n_components = self.sizes.n_components
+        return replace(
+            learned,
+            metric=learned.metric.reduce(trials.training.X, n_components),
+            method=f"{learned.method}, reduced to {n_components} dimensions",
+            is_reduced=True,
+        )
+
+    def describe(self, report: TuneReport) -> TuneReport:
+        """The report with the scores of all widths."""
+        return with_sizes(report, self.sizes, self.request.size_tolerance)
 
 
 @dataclass(frozen=True)
@@ -101,7 +144,7 @@ def check_components(n_components: Any, width: int) -> None:
 def choose_width(
     trials: Trials,
     best: Result | None,
-    n_components: str | int,
+    n_components: Any,
     tolerance: float,
 ) -> Sizes | None:
     """Test widths from the full one downwards, up to the first that may lose.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..display.page.html import interval, measure_label, number, p_text, signed
@@ -17,121 +19,125 @@ from ..evaluation.report import Report
 from ..evaluation.search_task import SearchTask
 from ..evaluation.significance import queries_needed
 from ..search.ranking import Ranking
-from .report import GAINS, PathRow, QuestionRow, TuneReport
+from .explanations import with_explanations
+from .parts import Learned
+from .report import GAINS, PathRow, QuestionRow, TuneReport, as_agreement
 from .selection import (
     ALPHA,
     PROTECTED,
     outcome,
     tested_question,
 )
-from .signals import Fused, fusion_notes, fusion_steps
 from .trials import Result, Trials
 
 QUESTIONS = ("all", "known", "new")
+LONGER = "Run it with a longer budget, or without one."
 
 
 def make_report(
-    trials: Trials,
-    results: list[Result],
-    best: Result | None,
-    numbers: np.ndarray,
-    seconds: float,
-    refit_on_dev: bool = False,
-    fused: Fused | None = None,
-    is_reduced: bool = False,
+    learned: Learned, numbers: np.ndarray, refit_on_dev: bool = False
 ) -> TuneReport:
     """The report of all trials, about the best result; ``numbers`` are those of the queries."""
-    if best is None:
-        return _unlearned(trials, numbers, seconds)
+    if learned.best is None:
+        report = _unlearned(learned.trials, numbers)
+    else:
+        report = _about_best(learned, learned.best, numbers, refit_on_dev)
+        report = with_explanations(report, learned, numbers)
+    teacher = learned.trials.task.relevance.teacher
+    return report if teacher is None else as_agreement(report, teacher)
+
+
+def _about_best(
+    learned: Learned, best: Result, numbers: np.ndarray, refit_on_dev: bool
+) -> TuneReport:
+    """The report of the result to act on."""
+    trials, results = learned.trials, learned.results
     on_dev = bool(trials.on_dev.any())
     judged = trials.on_dev if on_dev else ~trials.on_dev
     data = trials.task.take(judged)
     sign = orientation(data.measure)
     rows = {name: _question_row(best, name, data) for name in QUESTIONS}
-    values = best.judged.by_query
-    unchanged = np.zeros(data.n_queries, dtype=np.int64)
-    tuned = best.strengths["all"]
-    shares = [
-        _judged_share(_at(values.tops, strengths)[:, :TOP], data)
-        for strengths in (unchanged, tuned)
-    ]
+    shares = (rows["all"].judged_unchanged, rows["all"].judged_tuned)
     return TuneReport(
         decision=best.verdict.decision,
         sentence=_sentence(trials, results, best, rows),
-        measure=data.measure,
-        similarity=data.similarity,
-        prefer=trials.prefer,
         judged_on="dev queries" if on_dev else "held-out queries",
         questions=list(rows.values()),
-        path=_path_rows(results, best, sign),
+        path=_path_rows(results, best, trials.training),
         p_value=best.verdict.p_value,
         needed=_needed(best, rows, sign),
-        judged_share=(shares[0], shares[1]),
-        notes=[*_notes(trials, rows, shares, refit_on_dev), *fusion_notes(fused)],
-        next_steps=[
-            *_next_steps(trials, best, rows, is_reduced),
-            *fusion_steps(fused),
-        ],
-        before=_report(sign * _at(values.values, unchanged), data),
-        after=_report(sign * _at(values.values, tuned), data),
-        known=values.known,
-        rankings=(
-            _ranking(values, unchanged, data),
-            _ranking(values, tuned, data),
-        ),
-        relevance=data.relevance,
+        judged_share=shares,
+        notes=_notes(trials, rows, shares, refit_on_dev),
+        next_steps=_next_steps(trials, best, rows, learned.is_reduced),
+        known=best.judged.by_query.known,
         query_numbers=numbers[judged],
-        signals=[] if fused is None else fused.rows,
-        weights={} if fused is None else fused.weights,
-        normalise={} if fused is None else fused.normalise,
-        skipped=trials.skipped,
-        seconds=seconds,
+        **_lists(best, data),
+        **_settings(trials, data),
     )
 
 
-def _unlearned(trials: Trials, numbers: np.ndarray, seconds: float) -> TuneReport:
+def _settings(trials: Trials, data: SearchTask) -> dict[str, Any]:
+    """What was asked for, and what was left out."""
+    return {
+        "measure": data.measure,
+        "similarity": data.similarity,
+        "prefer": trials.prefer,
+        "relevance": data.relevance,
+        "skipped": trials.skipped,
+    }
+
+
+def _lists(best: Result, data: SearchTask) -> dict[str, Any]:
+    """Values of single queries, and their first documents, with unchanged and tuned vectors."""
+    values, sign = best.judged.by_query, orientation(data.measure)
+    unchanged = np.zeros(data.n_queries, dtype=np.int64)
+    tuned = best.strengths["all"]
+    return {
+        "before": _report(sign * _at(values.values, unchanged), data),
+        "after": _report(sign * _at(values.values, tuned), data),
+        "rankings": (_ranking(values, unchanged, data), _ranking(values, tuned, data)),
+    }
+
+
+def _unlearned(trials: Trials, numbers: np.ndarray) -> TuneReport:
     """The report when nothing was learned: no room for a gain, or no time."""
     data = trials.task
     score = data.baseline()
-    label = measure_label(data.measure)
-    if trials.skipped:
-        sentence = (
-            f"Keep what you have: the time budget ended before the {trials.skipped[0]} was "
-            "cross-validated."
-        )
-        next_steps = ["Run it with a longer budget, or without one."]
-    else:
-        sentence = (
-            f"Keep what you have: unchanged vectors have {label} "
-            f"{number(data.baseline_mean())}, so there is nothing to gain."
-        )
-        next_steps = []
     everything = np.full(data.n_queries, np.nan)
     everything[data.sample] = orientation(data.measure) * score.values
     report = _report(everything, data)
     ranking = _baseline_ranking(score, data)
+    is_late = bool(trials.skipped)
     return TuneReport(
         decision="keep",
-        sentence=sentence,
-        measure=data.measure,
-        similarity=data.similarity,
-        prefer=trials.prefer,
+        sentence=_unlearned_sentence(trials),
         judged_on="all queries" if len(score.values) == data.n_queries else "a sample",
         questions=[],
         path=[],
         p_value=1.0,
         needed={},
         judged_share=(np.nan, np.nan),
-        notes=[_skipped(trials)] if trials.skipped else [],
-        next_steps=next_steps,
+        notes=[_skipped(trials)] if is_late else [],
+        next_steps=[LONGER] if is_late else [],
         before=report,
         after=report,
         known=np.full(data.n_queries, np.nan),
         rankings=(ranking, ranking),
-        relevance=data.relevance,
         query_numbers=numbers,
-        skipped=trials.skipped,
-        seconds=seconds,
+        **_settings(trials, data),
+    )
+
+
+def _unlearned_sentence(trials: Trials) -> str:
+    if trials.skipped:
+        return (
+            f"Keep what you have: the time budget ended before the {trials.skipped[0]} was "
+            "cross-validated."
+        )
+    label = measure_label(trials.task.measure)
+    return (
+        f"Keep what you have: unchanged vectors have {label} "
+        f"{number(trials.task.baseline_mean())}, so there is nothing to gain."
     )
 
 
@@ -148,11 +154,11 @@ def _at(table: np.ndarray, strengths: np.ndarray) -> np.ndarray:
 
 
 def _judged_share(tops: np.ndarray, data: SearchTask) -> float:
-    """Share of the first items that are judged; NaN where those that are not do not count."""
+    """Share of the first ten items that are judged; NaN where those that are not do not count."""
     relevance = data.relevance
     if relevance.has_classes or not relevance.unlisted_is_irrelevant:
         return np.nan
-    return judged_share(tops, relevance)
+    return judged_share(tops[:, :TOP], relevance)
 
 
 def _report(values: np.ndarray, data: SearchTask) -> Report:
@@ -218,7 +224,11 @@ def _question_row(best: Result, name: str, data: SearchTask) -> QuestionRow:
     low, high = sorted(sign * limit for limit in estimate.interval)
     means = (unchanged, memory, unchanged + difference)
     verdict = best.verdict.outcomes[name]
-    return QuestionRow(label, *means, difference, low, high, *counts, verdict)
+    shares = []
+    for strengths in (np.zeros(asked.size, dtype=np.int64), best.strengths[name]):
+        tops = np.where(asked[:, None], _at(values.tops, strengths), -1)
+        shares.append(_judged_share(tops, data))
+    return QuestionRow(label, *means, difference, low, high, *counts, verdict, *shares)
 
 
 def _label(name: str, data: SearchTask) -> str:
@@ -235,7 +245,8 @@ def _memory(by_fold: np.ndarray, memory: np.ndarray) -> float:
     return float(np.nanmean(memory[best]))
 
 
-def _path_rows(results: list[Result], best: Result, sign: float) -> list[PathRow]:
+def _path_rows(results: list[Result], best: Result, data: SearchTask) -> list[PathRow]:
+    sign = orientation(data.measure)
     acted_on = 0 if best.verdict.decision == "keep" else best.strength
     rows: list[PathRow] = []
     for result in results:
@@ -245,8 +256,9 @@ def _path_rows(results: list[Result], best: Result, sign: float) -> list[PathRow
                 continue
             family = result.family.label if strength else ""
             chosen = strength == acted_on and (not strength or result is best)
-            everything, known, new = means[strength].tolist()
-            rows.append(PathRow(family, label, everything, known, new, chosen))
+            judged = _judged_share(result.path.by_query.tops[strength], data)
+            row = (*means[strength].tolist(), chosen, judged)
+            rows.append(PathRow(family, label, *row))
     return rows
 
 
@@ -382,7 +394,7 @@ def _no_gain(
 def _notes(
     trials: Trials,
     rows: dict[str, QuestionRow],
-    shares: list[float],
+    shares: tuple[float, float],
     refit_on_dev: bool,
 ) -> list[str]:
     """How to read the tables, and what could not be measured."""

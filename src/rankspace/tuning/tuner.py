@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -15,107 +14,20 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, check_scalar
 
 from .._engine.checks import check_choice
-from .._engine.fields import Fields
-from ..datasets import read_trec_run
 from ..evaluation.cross_validation import default_n_folds
-from ..evaluation.runs import MEMORY, check_fusion, check_runs
-from ..evaluation.search_task import SearchTask, check_dev, check_task
-from ..learners.families import families
+from ..evaluation.search_task import SearchTask, check_dev
+from ..learners.families import Family, check_methods
 from ..metrics.card import data_facts
 from ..metrics.embedding import EmbeddingMetric, unchanged_metric
-from ..relevance.inputs import row_ids
-from ..search.live import LiveIndex
-from .explanations import with_explanations
-from .fields import (
-    check_field_options,
-    field_families,
-    field_rows,
-    joined_fields,
-    with_fields,
-)
-from .live import (
-    METHODS,
-    check_live_options,
-    live_search,
-    live_task,
-    read_vectors,
-    with_names,
-)
-from .report import TuneReport, as_agreement
+from .fields import FieldCorpus
+from .live import LiveCorpus, read_vectors
+from .parts import Corpus, Learned, Part, Request
+from .report import UNCHANGED, Tuned, TuneReport
 from .selection import TARGETS
-from .signals import fuse_runs
-from .sizes import check_components, choose_width, with_sizes
+from .signals import Runs
+from .sizes import SmallerVectors
 from .summary import make_report
 from .trials import Deadline, Result, Trials, best_result
-
-# What the card of the metric takes from the report.
-CARD = (
-    "decision",
-    "measure",
-    "similarity",
-    "prefer",
-    "judged_on",
-    "questions",
-    "p_value",
-)
-UNCHANGED = "unchanged vectors"
-OF_RUNS = ("signals", "weights", "normalise")
-
-
-@dataclass(frozen=True, eq=False)
-class Tuned:
-    """Result of `tune`: a metric, and the report of its held-out evaluation.
-
-    Parameters
-    ----------
-    metric : LinearMetric, BilinearMetric or AsymmetricMetric
-        The learned metric if the decision is to use it, else the similarity of unchanged vectors.
-    report : TuneReport
-        The decision, and what it rests on.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rankspace import tune
-    >>> rng = np.random.default_rng(0)
-    >>> X, y = rng.normal(size=(60, 3)), np.arange(60) % 3
-    >>> tune(X, y, measure="map", random_state=0).decision
-    'keep'
-    """
-
-    metric: EmbeddingMetric
-    report: TuneReport
-
-    @property
-    def decision(self) -> str:
-        """What to do: "ship", "known only" or "keep"."""
-        return self.report.decision
-
-    @property
-    def weights(self) -> dict[str, float]:
-        """Weights of the vectors and of runs, for `Ranking.fuse`."""
-        return self.report.weights
-
-    @property
-    def normalise(self) -> dict[str, str]:
-        """The normalisation of each of these rankings, for `Ranking.fuse`."""
-        return self.report.normalise
-
-    @property
-    def improved(self) -> bool:
-        """Whether to change the search: to use the learned metric, or to fuse runs, or both."""
-        return self.decision != "keep"
-
-    @property
-    def is_mapped(self) -> bool:
-        """Whether the metric is a learned one."""
-        return bool(self.metric.card["method"] != UNCHANGED)
-
-    def __str__(self) -> str:
-        return str(self.report)
-
-    def _repr_html_(self) -> str:
-        return self.report._repr_html_()
 
 
 def tune(
@@ -139,7 +51,7 @@ def tune(
     n_folds: int | None = None,
     budget: float | None = None,
     random_state: Any = None,
-    progress: Callable[[str, float], Any] = lambda step, fraction: None,
+    progress: Callable[[str, float], Any] | None = None,
 ) -> Tuned:
     """Learn a metric by cross-validation, if it ranks better for known and for new documents.
 
@@ -222,92 +134,57 @@ def tune(
     True
     """
     start = time.perf_counter()
-    _check_options(prefer, tolerance, budget)
+    _check_options(prefer, tolerance, budget, methods)
     seed = int(check_random_state(random_state).randint(2**31 - 1))
-    fields = live = None
-    if isinstance(X, Fields | Mapping):
-        similarity = check_field_options(similarity, methods)
-        fields, by_field = joined_fields(X, queries)
-        item_ids = row_ids(fields, item_ids, "item")
-        query_ids = row_ids(by_field, query_ids, "query")
-        X, queries = np.asarray(fields), np.asarray(by_field)
-    if isinstance(X, LiveIndex):
-        check_live_options(
-            methods, item_ids=item_ids, n_components=n_components, runs=runs
-        )
-        methods = METHODS
-        task, is_judged = live_task(
-            X, relevance, queries, similarity, measure, query_ids, seed
-        )
-        live = live_search(task)
-    else:
-        task, is_judged = check_task(
-            X, relevance, queries, similarity, measure, item_ids, query_ids
-        )
+    data = (X, relevance, queries, item_ids, query_ids, similarity, measure, methods)
+    extras = (runs, normalise, n_components, size_tolerance)
+    corpus, parts = _parts(Request(*data, *extras, seed))
+    task, is_judged = corpus.task()
     on_dev = check_dev(dev, task, is_judged)
-    if n_components is not None:
-        check_components(n_components, task.X.shape[1])
-        check_scalar(size_tolerance, "size_tolerance", Real, min_val=0, max_val=1)
-    signals = None
-    if runs is not None:
-        task = check_fusion(task, normalise)
-        ids = row_ids(X, item_ids, "item"), row_ids(queries, query_ids, "query")
-        signals = check_runs(_read_runs(runs), task, is_judged, *ids)
-    todo = families(methods, task.similarity, task.measure, queries is not None, seed)
-    if fields is not None:
-        todo = field_families(todo, fields.widths)
+    for part in parts:
+        task = part.prepare(task, is_judged)
     n_folds = _check_folds(n_folds, int((~on_dev).sum()))
-    seconds = None
-    if budget is not None:
-        seconds = budget * _validation_share(n_folds, queries is not None)
-    deadline = Deadline(seconds)
-    trials = Trials(task, on_dev, prefer, tolerance, n_folds, seed, deadline, progress)
+    deadline = _deadline(budget, n_folds, queries is not None)
+    settings = (prefer, tolerance, n_folds, seed, deadline, progress or _show_nothing)
+    trials = Trials(task, on_dev, *settings)
+    learned = _learn(trials, corpus.families(task), parts, refit_on_dev)
+    report = make_report(learned, np.flatnonzero(is_judged), refit_on_dev)
+    for part in reversed(parts):
+        report = part.describe(report)
+    report = replace(report, seconds=time.perf_counter() - start)
+    return _tuned(learned, report, refit_on_dev)
+
+
+# The kinds of corpus, of which the first that is requested is used, and what may be added.
+CORPORA = (LiveCorpus, FieldCorpus, Corpus)
+ADDED = (SmallerVectors, Runs)
+
+
+def _parts(request: Request) -> tuple[Corpus, list[Part]]:
+    """The corpus, and all parts that the arguments ask for, the corpus first."""
+    kind = next(kind for kind in CORPORA if kind.is_requested(request))
+    corpus = kind(request)
+    added = [part(corpus.request) for part in ADDED if part.is_requested(request)]
+    return corpus, [corpus, *added]
+
+
+def _learn(
+    trials: Trials, todo: list[Family], parts: list[Part], refit_on_dev: bool
+) -> Learned:
+    """Try the families, learn the metric to return, and let the parts extend it."""
     with warnings.catch_warnings():
         # A learner that does not converge shows in the scores.
         warnings.simplefilter("ignore", ConvergenceWarning)
         results = [] if trials.nothing_to_gain else trials.run(todo)
-        best = best_result(results, prefer)
-        metric, method = _learn(trials, best, refit_on_dev)
-        rows = []
-        if fields is not None and not trials.skipped:
-            rows = field_rows(trials, best, metric, fields)
-        sizes = fused = None
-        if n_components is not None and not trials.skipped:
-            sizes = choose_width(trials, best, n_components, size_tolerance)
-        if sizes is not None and not sizes.is_full:
-            method += f", reduced to {sizes.n_components} dimensions"
-            metric = metric.reduce(trials.training.X, sizes.n_components)
-        learned = best
-        if best is not None and signals:
-            progress("weighing runs", 1.0)
-            fused = fuse_runs(trials, best, signals, normalise)
-            results = [fused.result if result is best else result for result in results]
-            best = fused.result
-    seconds = time.perf_counter() - start
-    numbers = np.flatnonzero(is_judged)
-    is_reduced = sizes is not None and not sizes.is_full
-    report = make_report(
-        trials, results, best, numbers, seconds, refit_on_dev, fused, is_reduced
-    )
-    report = with_sizes(report, sizes, size_tolerance)
-    if task.relevance.teacher is not None:
-        report = as_agreement(report, task.relevance.teacher)
-    widths = {}
-    if fields is not None:
-        report = with_fields(report, rows)
-        widths = dict(zip(fields.names, fields.widths, strict=True))
-        metric.parameters["fields"] = widths
-    if live is not None:
-        report = with_names(report, live)
-    else:
-        report = with_explanations(report, trials, learned, numbers, widths)
-    metric.card = {"method": method, **_card(report, task)}
-    source = task if refit_on_dev else trials.training
-    metric.keep_query_sample(source.take(source.sample).points)
-    return Tuned(metric, report)
+        best = best_result(results, trials.prefer)
+        metric, method = _metric(trials, best, refit_on_dev)
+        learned = Learned(trials, results, best, best, metric, method)
+        for part in parts:
+            learned = part.extend(learned)
+    return learned
 
 
-def _learn(
+def _metric(
     trials: Trials, best: Result | None, refit_on_dev: bool
 ) -> tuple[EmbeddingMetric, str]:
     """The metric to return, and what it is: learned from all queries, or unchanged vectors."""
@@ -322,29 +199,31 @@ def _learn(
     return best.family.metric(*training, best.strength, index), best.family.label
 
 
+def _tuned(learned: Learned, report: TuneReport, refit_on_dev: bool) -> Tuned:
+    """The metric, with what it is and a sample of queries on it, and the report."""
+    trials, metric = learned.trials, learned.metric
+    metric.card = {"method": learned.method, **_card(report, trials.task)}
+    source = trials.task if refit_on_dev else trials.training
+    metric.keep_query_sample(source.take(source.sample).points)
+    return Tuned(metric, report)
+
+
 def _card(report: TuneReport, task: SearchTask) -> dict[str, Any]:
     """What the file of the metric says: what was measured, and on which data.
 
     Times are left out, so that equal runs write equal files.
     """
-    measured = report.to_dict()
     facts = data_facts(read_vectors(task), task.relevance, task.queries)
     if task.relevance.teacher is not None:
         facts = {**facts, "teacher": task.relevance.teacher}
-    of_runs = OF_RUNS if report.signals else ()
-    of_sizes = ("sizes",) if report.sizes else ()
-    return {**{name: measured[name] for name in (*CARD, *of_runs, *of_sizes)}, **facts}
+    return {**report.to_card(), **facts}
 
 
-def _read_runs(runs: Any) -> Any:
-    """Runs with TREC files read."""
-    if not isinstance(runs, Mapping):
-        return runs
-    found = {}
-    for name, run in runs.items():
-        is_file = isinstance(run, os.PathLike | str) and run != MEMORY
-        found[name] = read_trec_run(run) if is_file else run
-    return found
+def _deadline(budget: float | None, n_folds: int, separate_queries: bool) -> Deadline:
+    """The end of cross-validation, which leaves time to learn from all queries."""
+    if budget is None:
+        return Deadline(None)
+    return Deadline(budget * _validation_share(n_folds, separate_queries))
 
 
 def _validation_share(n_folds: int, separate_queries: bool) -> float:
@@ -358,13 +237,24 @@ def _validation_share(n_folds: int, separate_queries: bool) -> float:
     return of_folds / (of_folds + 1.25)
 
 
-def _check_options(prefer: str, tolerance: Any, budget: Any) -> None:
+def _check_options(prefer: str, tolerance: Any, budget: Any, methods: Any) -> None:
     check_choice(prefer, "prefer", TARGETS)
     check_scalar(tolerance, "tolerance", Real, min_val=0, max_val=1)
-    if budget is not None:
-        check_scalar(budget, "budget (seconds)", Real, min_val=0)
-        if np.isnan(budget):
-            raise ValueError("budget must be a number of seconds: got NaN.")
+    check_methods(methods)
+    if budget is None:
+        return
+    if not isinstance(budget, Real):
+        raise TypeError(
+            f"budget must be a number of seconds, such as 60: got {budget!r}."
+        )
+    if not float(budget) >= 0:
+        raise ValueError(
+            f"budget must be a number of seconds, 0 or more: got {budget!r}."
+        )
+
+
+def _show_nothing(step: str, fraction: float) -> None:
+    """No progress is shown."""
 
 
 def _check_folds(n_folds: int | None, n_queries: int) -> int:
