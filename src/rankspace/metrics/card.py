@@ -97,11 +97,11 @@ def data_facts(X: Any, relevance: Relevance, queries: Any = None) -> dict[str, A
 
 
 def judgment_fields(relevance: Relevance) -> list[Any]:
-    """All of the judgments but the names of queries and items."""
+    """All of the judgments but how queries and items are named and were counted."""
     return [
         getattr(relevance, field.name)
         for field in fields(relevance)
-        if field.name not in ("query_ids", "item_ids")
+        if field.name not in ("query_ids", "item_ids", "n_items_is_open")
     ]
 
 
