@@ -122,8 +122,9 @@ def test_any_text_can_be_printed_as_ascii(capsys, monkeypatch):
 
 @pytest.mark.skipif(os.name != "posix", reason="closes descriptors")
 def test_closed_streams_are_no_defect(folder):
-    for closed in (">&-", "2>&-", ">&- 2>&-"):
-        line = f"{sys.executable} -m rankspace.cli evaluate run qrels {closed}"
+    verb = "evaluate run qrels"
+    for words in ("datasets >&-", "datasets 2>&-", f"{verb} >&- 2>&-"):
+        line = f"{sys.executable} -m rankspace.cli {words}"
         done = subprocess.run(["sh", "-c", line], capture_output=True, check=False)
         assert (done.returncode, done.stderr) == (0, b"")
 

@@ -82,7 +82,7 @@ LONG = st.builds(
 )  # 16 to 18 digits
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(words=st.lists(DECIMALS | FLOATS | LONG, min_size=1, max_size=20))
 def test_numbers_are_those_of_float(tmp_path_factory, words):
     folder = tmp_path_factory.mktemp("numbers")

@@ -111,7 +111,7 @@ def irises():
 )
 def test_full_rank_useless_features_and_units_cost_nothing(data, low):
     X, y = data()
-    options = {"n_triplets": 60_000, "random_state": 0}
+    options = {"n_triplets": 30_000, "random_state": 0}
     best = FRML(low, **options).fit(X, y).score(X, y)
     for other in (X, noisy(X), noisy(X, 4), 1e3 * X):
         model = FRML(other.shape[1], **options).fit(other, y)
