@@ -53,7 +53,9 @@ def pair_losses(scores, gains, indptr, weights, losses, gradient):
             else:
                 total = exact_losses(scores[rows], gains[rows], gradient[rows])
         losses[q] = weights[q] * total
-        gradient[rows] *= weights[q]
+        # A loop, since an assignment of slices takes seconds to compile.
+        for i in range(indptr[q], indptr[q + 1]):
+            gradient[i] *= weights[q]
 
 
 @kernel

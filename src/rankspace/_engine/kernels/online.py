@@ -55,7 +55,8 @@ def project_in_turn(inner, signs, gamma, duals, bounds):
         bounds[i] /= 1.0 + signs[i] * alpha * bounds[i] / gamma
         duals[i] -= alpha
         change += abs(alpha)
-        column[:] = inner[i]
+        for e in range(n):
+            column[e] = inner[i, e]
         for e in range(n):
             scaled = beta * column[e]
             for f in range(n):

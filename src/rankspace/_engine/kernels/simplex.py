@@ -1,6 +1,4 @@
-"""Quadratic programs over the simplex: pairwise descent (SMO), and an interior-point method."""
-
-import numpy as np
+"""Quadratic programs over the simplex: pairwise coordinate descent (SMO)."""
 
 from ..compiled import kernel
 
@@ -43,52 +41,3 @@ def exchange(H, gradient, a, tolerance, max_steps):
         for i in range(m):
             gradient[i] += step * (H[i, low] - H[i, high])
     return False
-
-
-@kernel
-def longest_step(values, changes):
-    """The longest step up to 1 that leaves all values above 0."""
-    step = 1.0
-    for i in range(values.size):
-        if changes[i] < 0.0:
-            step = min(step, -0.995 * values[i] / changes[i])
-    return step
-
-
-@kernel
-def interior_point(H, b, C, tolerance, max_steps):
-    """Minimise ``1/2 a'Ha + b'a`` over ``a >= 0, sum(a) = C`` by a predictor-corrector method.
-
-    For ill-conditioned H, where pairwise descent creeps.
-    """
-    m = b.size
-    a = np.full(m, C / m)
-    gradient = H @ a + b
-    t = -np.min(gradient) + np.max(np.abs(gradient)) + 1e-12
-    z = gradient + t
-    for _ in range(max_steps):
-        gap = a @ z
-        residual = H @ a + b + t - z
-        if gap <= tolerance * C and np.max(np.abs(residual)) <= tolerance:
-            break
-        K = H.copy()
-        for i in range(m):
-            K[i, i] += z[i] / a[i]
-        ones = np.linalg.solve(K, np.ones(m))
-        target, correction = 0.0, np.zeros(m)
-        for corrector in range(2):
-            complementarity = (target - correction - a * z) / a
-            inner = np.linalg.solve(K, complementarity - residual)
-            dt = (np.sum(inner) - (C - np.sum(a))) / np.sum(ones)
-            da = inner - dt * ones
-            dz = complementarity - z / a * da
-            if corrector == 0:
-                p, d = longest_step(a, da), longest_step(z, dz)
-                reached = (a + p * da) @ (z + d * dz)
-                target = (reached / gap) ** 3 * gap / m
-                correction = da * dz
-        step = min(longest_step(a, da), longest_step(z, dz))
-        a = a + step * da
-        z = z + step * dz
-        t += step * dt
-    return a

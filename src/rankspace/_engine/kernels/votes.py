@@ -90,7 +90,9 @@ def best_of_classes(classes, n_classes, k):
 def fill_first(forced, size, n_neg):
     """Ranks of some irrelevant items and of the best others, ``size`` in all."""
     chosen = np.empty(size, np.int64)
-    chosen[: forced.size] = forced
+    # A loop, since an assignment of slices takes seconds to compile.
+    for i in range(forced.size):
+        chosen[i] = forced[i]
     at = forced.size
     f = 0
     for j in range(n_neg):
