@@ -8,7 +8,7 @@ each counts, and says what it would cost to leave one out.
 
 # %%
 # The bundled sample of SciFact: claims, abstracts and their sentence vectors. BM25 needs the extra
-# ``text``; memory ranks documents that similar past claims asked for.
+# ``bm25``; memory ranks documents that similar past claims asked for.
 import matplotlib.pyplot as plt
 import numpy as np
 

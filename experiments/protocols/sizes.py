@@ -24,7 +24,7 @@ from rankspace.metrics.embedding import EmbeddingMetric, unchanged_metric
 from rankspace.metrics.reduction import (
     principal_directions,
     reducing_map,
-    sample_rows,
+    sample_items,
 )
 from rankspace.search import QuantisedMetric
 from rankspace.search.index import Embedding
@@ -134,7 +134,7 @@ class SizePath:
             path = self.family.metrics(X, relevance, queries, index)
             metric = next(itertools.islice(path, self.strength - 1, None))
         directions = principal_directions(metric, X)
-        sample = metric.embed_items(sample_rows(X))
+        sample = sample_items(metric, X)
         for width in self.widths:
             reduced = metric
             if width < self.widths[0]:

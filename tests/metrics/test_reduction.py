@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 from sklearn.decomposition import PCA
+from threadpoolctl import threadpool_limits
 
 from rankspace import AsymmetricMetric, BilinearMetric, LinearMetric
 from rankspace.metrics import reduction
@@ -73,6 +74,16 @@ def test_turned_items_are_nearer_to_their_signs_than_after_random_turns():
         losses.append(np.abs(items @ turn).sum())
     # Of vectors of given length, those nearest to their signs have the largest sum of sizes.
     assert np.abs(items).sum() > 1.02 * max(losses)
+
+
+def test_the_number_of_blas_threads_changes_no_bit():
+    wide = np.random.default_rng(0).normal(size=(1000, 384)).astype("f4")
+    metric = BilinearMetric(np.eye(384, dtype="f4"), np.eye(384, dtype="f4"))
+    found = []
+    for n_threads in (1, 2):
+        with threadpool_limits(n_threads):
+            found.append(metric.reduce(wide, 200).item_map)
+    np.testing.assert_array_equal(*found)
 
 
 def test_precision_and_parameters_stay_and_files_load(tmp_path):

@@ -99,6 +99,7 @@ def test_runs_and_smaller_vectors_go_with_fields():
     assert names[:2] == ["field title", "field body"]
     assert "noise" in names
     assert tuned.metric.item_map.shape == (8, 11)
+    assert "Join the fields of documents and of queries first" in str(tuned)
 
 
 @pytest.mark.parametrize(

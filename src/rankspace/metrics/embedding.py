@@ -24,7 +24,7 @@ from .reduction import (
     check_width,
     principal_directions,
     reducing_map,
-    sample_rows,
+    sample_items,
 )
 from .storage import StoredMetric, read_only_array
 
@@ -112,14 +112,16 @@ class EmbeddingMetric(StoredMetric):
         >>> metric.embed_items(X).round(1).ravel()
         array([ 3., -1., -2.])
         """
+        from .._engine.parallel.threads import single_threaded_blas
         from ..search.exact import as_vectors
 
         n_components = check_width(n_components, len(self.item_map))
         X = as_vectors(X, "X")
         check_n_features(X, self.n_features, "X")
-        directions = principal_directions(self, X)
-        sample = self.embed_items(sample_rows(X))
-        return self.project(reducing_map(directions, n_components, sample))
+        with single_threaded_blas():
+            directions = principal_directions(self, X)
+            sample = sample_items(self, X)
+            return self.project(reducing_map(directions, n_components, sample))
 
     def project(self, directions: Any) -> Self:
         """The metric with mapped vectors projected on some directions.

@@ -25,6 +25,13 @@ def principal_directions(metric: MapsItems, X: Any) -> np.ndarray:
 
     The mean is left out: it shifts the scores of all items of a query alike.
     """
+    from .._engine.parallel.threads import single_threaded_blas
+
+    with single_threaded_blas():
+        return _directions(metric, X)
+
+
+def _directions(metric: MapsItems, X: Any) -> np.ndarray:
     import scipy.linalg
 
     first = np.asarray(metric.embed_items(X[:ROWS]), dtype=float)
@@ -59,29 +66,39 @@ def reducing_map(
     normal = np.random.default_rng(0).normal(size=(n_components, n_components))
     turn, _ = np.linalg.qr(normal)
     if items is not None:
-        turn = quantising_turn(items @ chosen.T.astype(items.dtype), turn)
+        turn = quantising_turn(items, chosen, turn)
     turned: np.ndarray = turn @ chosen
     return turned
 
 
-def sample_rows(X: Any) -> Any:
-    """Rows that a turn is learned from: at most ten thousand, evenly spread."""
-    return X[:: max(1, -(-len(X) // TURN_ROWS))]
+def sample_items(metric: MapsItems, X: Any) -> np.ndarray:
+    """Mapped items that a turn is learned from: at most ten thousand, evenly spread."""
+    from .._engine.parallel.threads import single_threaded_blas
+
+    with single_threaded_blas():
+        return metric.embed_items(X[:: max(1, -(-len(X) // TURN_ROWS))])
 
 
-def quantising_turn(vectors: np.ndarray, turn: np.ndarray) -> np.ndarray:
-    """Iterative quantization (ITQ): a rotation that brings vectors near to their signs.
+def quantising_turn(
+    items: np.ndarray, directions: np.ndarray, turn: np.ndarray
+) -> np.ndarray:
+    """Iterative quantization (ITQ): a rotation that brings projected items near to their signs.
 
     Gong and Lazebnik, CVPR 2011: signs of the turned vectors, and the rotation that brings the
-    vectors nearest to these signs (orthogonal Procrustes), by turns.
+    vectors nearest to these signs (orthogonal Procrustes), by turns. In one thread of the linear
+    algebra: a sign that rounding changes would change the rotation.
     """
     import scipy.linalg
 
-    turn = turn.astype(vectors.dtype)
-    for _ in range(TURN_STEPS):
-        signs = np.where(vectors @ turn.T > 0, 1, -1).astype(vectors.dtype)
-        left, _, right = scipy.linalg.svd(signs.T @ vectors, full_matrices=False)
-        turn = left @ right
+    from .._engine.parallel.threads import single_threaded_blas
+
+    with single_threaded_blas():
+        vectors = items @ directions.T.astype(items.dtype)
+        turn = turn.astype(vectors.dtype)
+        for _ in range(TURN_STEPS):
+            signs = np.where(vectors @ turn.T > 0, 1, -1).astype(vectors.dtype)
+            left, _, right = scipy.linalg.svd(signs.T @ vectors, full_matrices=False)
+            turn = left @ right
     return turn
 
 

@@ -28,7 +28,7 @@ from ..metrics.reduction import (
     check_width,
     principal_directions,
     reducing_map,
-    sample_rows,
+    sample_items,
 )
 from ..relevance.relevance import Relevance
 from ..search.index import Embedding, Index
@@ -125,7 +125,7 @@ class WidthPath:
         reduced = metric
         directions = principal_directions(metric, X)
         # A rotation changes the scores of bits only.
-        sample = metric.embed_items(sample_rows(X)) if self.storages else None
+        sample = sample_items(metric, X) if self.storages else None
         for width in self.widths:
             reduced = metric.project(reducing_map(directions, width, sample))
             yield reduced
@@ -339,11 +339,16 @@ def with_sizes(report: TuneReport, sizes: Sizes | None, tolerance: float) -> Tun
     else:
         sentence += f" {_about_width(sizes)}"
         steps += NEW_INDEX
+    notes = [note, *sizes.notes]
+    if not sizes.is_full and len(report.weights) > 1:
+        notes.append(
+            "Weights of runs were learned and tested with vectors of full width."
+        )
     return replace(
         report,
         sizes=sizes.rows,
         sentence=sentence,
-        notes=[*report.notes, note, *sizes.notes],
+        notes=[*report.notes, *notes],
         next_steps=steps,
     )
 
