@@ -107,11 +107,9 @@ def test_learning_does_not_join_rows_with_numbers_from_1(capsys, verb, unknown):
 
 
 @pytest.mark.parametrize("verb", ["fit", "tune", "evaluate", "report"])
-def test_numbers_that_may_count_from_1_are_noted(files, capsys, verb):
-    """Nothing tells these judgments from others of rows 1 to 39."""
-    _, _, near = files
-    kept = [(q, i) for q, row in enumerate(near) for i in row if q and i + 1 < N_ITEMS]
-    write_lines("qrels", [f"{q} 0 {i + 1} 1" for q, i in kept])
+def test_numbers_that_may_count_from_1_are_noted(capsys, verb):
+    """Nothing tells these judgments from others of rows 1 to 38."""
+    write_lines("qrels", [f"{q} 0 {7 * q % 38 + 1} 1" for q in range(1, N_QUERIES)])
     answer(capsys, RANK)
     judged = "--queries Q.npy --qrels qrels --output m"
     words = {
@@ -125,6 +123,29 @@ def test_numbers_that_may_count_from_1_are_noted(files, capsys, verb):
     for kind in ("item", "query"):
         assert f"note: {kind} ids of the judgments are taken as row numbers" in told
     assert "--ids on the command line" in told
+
+
+@pytest.mark.parametrize("verb", ["fit", "evaluate"])
+def test_judgments_that_fit_one_row_earlier_are_refused(rng, capsys, verb):
+    """Neither row 0 nor row n is judged, so all ids match; only what they say differs."""
+    X = rng.standard_normal((80, 6))
+    np.save("X.npy", X)
+    np.save("Q.npy", X[:60] + 0.1)
+    write_lines("query-ids", [f"q{row}" for row in range(60)])
+    for first in (0, 1):
+        write_lines("qrels", [f"q{row} 0 {row + first} 1" for row in range(1, 60)])
+        answer(capsys, "rank X.npy --queries Q.npy --query-ids query-ids --output run")
+        words = {
+            "fit": "fit X.npy --queries Q.npy --query-ids query-ids --qrels qrels "
+            "--method gmml --set t=0.5 --set reg=0.1 --output m",
+            "evaluate": "evaluate run qrels",
+        }
+        assert run(words[verb]) == 2 * first
+    told = capsys.readouterr().err
+    assert "item ids of the judgments are taken as row numbers, from 0, but" in told
+    write_lines("ids", [str(row) for row in range(80)])
+    if verb == "fit":
+        answer(capsys, f"{words[verb]} --ids ids")
 
 
 def test_labels_join_by_row_and_take_no_ids_or_queries(capsys):

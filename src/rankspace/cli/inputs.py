@@ -218,6 +218,32 @@ def _warn_of_row_numbers(kind: str, judged: Any, rows: Any) -> None:
     warn_of_numbering(kind, *sides)
 
 
+def _check_not_shifted(
+    X: Any, queries: Any, relevance: Any, item_ids: Any, query_ids: Any
+) -> None:
+    """Raise if vectors are far more alike under the judgments of the rows before those named."""
+    import numpy as np
+
+    from .._engine.similarity import unit_rows
+    from ..evaluation.matching import relevant_pairs
+    from ..relevance.joins import check_not_shifted
+
+    given = {"item": item_ids, "query": query_ids}
+    kinds = [kind for kind, ids in given.items() if ids is None]
+    pairs = relevant_pairs(relevance)
+    # Where row 0 is judged, rows count from 0.
+    kinds = [k for k in kinds if pairs[:, int(k == "item")].min(initial=1) > 0]
+    if not kinds or not len(pairs) or X.shape[1] != queries.shape[1]:
+        return
+
+    def cosines(q: np.ndarray, x: np.ndarray) -> np.ndarray:
+        left, right = unit_rows(queries[q], "queries"), unit_rows(X[x], "X")
+        found: np.ndarray = np.einsum("ij,ij->i", left, right)
+        return found
+
+    check_not_shifted(kinds, pairs, cosines)
+
+
 def _read_training_files(options: argparse.Namespace) -> Any:
     import numpy as np
 
@@ -243,6 +269,7 @@ def _read_training_files(options: argparse.Namespace) -> Any:
         item_ids=row_names(len(X)) if item_ids is None else item_ids,
         unknown=options.unknown,
     )
+    _check_not_shifted(X, queries, relevance, item_ids, query_ids)
     if query_ids is None:
         judged = relevance.query_ids[np.diff(relevance.indptr)[relevance.rows] > 0]
         _warn_of_row_numbers("query", judged, relevance.query_ids)

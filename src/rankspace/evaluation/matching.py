@@ -11,9 +11,11 @@ import numpy as np
 from ..relevance.joins import (
     Side,
     check_has_rows,
+    check_not_shifted,
     check_numbering,
     few,
     join_error,
+    may_count_from_one,
     n_row_numbers,
     row_names,
     stray_ids,
@@ -23,6 +25,9 @@ from ..relevance.relevance import Relevance
 from ..relevance.rows import places
 from ..search.ranking import Ranking
 
+# Queries, and relevant items of each, by which numbering from 1 is told from numbering from 0.
+CHECKED = 2000
+CHECKED_ITEMS = 5
 RANKING = "the ranking"
 JUDGMENTS = "the judgments"
 
@@ -129,6 +134,71 @@ def check_queries(
     check_numbering("query", judgments, ranking)
     warn_of_numbering("query", judgments, ranking)
     _check_most("query", judgments, ranking)
+
+
+def check_run_not_shifted(ranking: Ranking, relevance: Relevance) -> None:
+    """Raise if a ranking of row numbers finds what judgments mean if these count from 1."""
+    sides = {
+        "item": (relevance.item_ids, ranking.item_ids),
+        "query": (relevance.query_ids, ranking.query_ids),
+    }
+    if any(ids is None for pair in sides.values() for ids in pair):
+        return
+    kinds = [
+        kind
+        for kind, pair in sides.items()
+        if not np.array_equal(*pair) and may_count_from_one(*pair)
+    ]
+    if not kinds:
+        return
+    to_list = _Places("query" in kinds, *sides["query"])
+    to_item = _Places("item" in kinds, *sides["item"])
+    table = _nearness(ranking)
+
+    def score(queries: np.ndarray, items: np.ndarray) -> np.ndarray:
+        lists, listed = to_list.of(queries), to_item.of(items)
+        found = np.asarray(table[lists, listed]).ravel()
+        return np.where((lists >= 0) & (listed >= 0), found, 0.0)
+
+    queries, items = relevant_pairs(relevance).T
+    pairs = np.column_stack((to_list.numbers[queries], to_item.numbers[items]))
+    check_not_shifted(kinds, pairs, score)
+
+
+class _Places:
+    """Numbers of judged ids, and where the ranking has the row of a number; -1 for nowhere."""
+
+    def __init__(self, by_number: bool, judged: np.ndarray, ranked: np.ndarray) -> None:
+        if by_number:
+            self.numbers = np.array(list(map(int, judged)))
+            self.place = {int(name): at for at, name in enumerate(ranked)}
+        else:
+            # From 1, as a pair with a 0 has no row before it.
+            self.numbers = 1 + np.arange(judged.size)
+            self.place = dict(enumerate(places(judged, ranked).tolist(), 1))
+
+    def of(self, numbers: np.ndarray) -> np.ndarray:
+        found = [self.place.get(number, -1) for number in numbers.tolist()]
+        return np.array(found, dtype=np.int64)
+
+
+def _nearness(ranking: Ranking) -> Any:
+    """Lists by items: the more, the earlier an item is listed; 0 if it is not."""
+    import scipy.sparse
+
+    lengths = np.diff(ranking.indptr)
+    position = np.arange(ranking.items.size) - np.repeat(ranking.indptr[:-1], lengths)
+    content = (1 / (1.0 + position), ranking.items, ranking.indptr)
+    return scipy.sparse.csr_array(content, (ranking.n_queries, ranking.n_items))
+
+
+def relevant_pairs(relevance: Relevance) -> np.ndarray:
+    """Numbers of query and item of the relevant judgments of separate queries; not all of many."""
+    n = min(relevance.n_queries, CHECKED)
+    queries = np.linspace(0, relevance.n_queries - 1, n).astype(int)
+    found = [[(query, item) for item in relevance.relevant(query)] for query in queries]
+    pairs = [pair for row in found for pair in row[:CHECKED_ITEMS]]
+    return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
 
 def _check_most(kind: str, wanted: Side, known: Side) -> None:

@@ -16,7 +16,13 @@ from ..relevance.rows import places, take_or_none
 from ..search.blocks import RankingBlocks
 from ..search.ranking import Ranking
 from .custom import CustomMeasure, custom_name, custom_scores, is_error
-from .matching import by_id, check_items, check_queries, named_like
+from .matching import (
+    by_id,
+    check_items,
+    check_queries,
+    check_run_not_shifted,
+    named_like,
+)
 from .report import Comparison, Report, compare
 from .scoring import ListScorer
 
@@ -341,6 +347,7 @@ class _Evaluator:
         if isinstance(ranking, Ranking):
             self._check_size(ranking)
             check_items(ranking.item_ids, self.relevance, np.unique(ranking.items))
+            check_run_not_shifted(ranking, self.relevance)
             self.similarity = ranking.similarity
             if remote:
                 self._evaluate_remotely(None, list(_blocks_of(ranking)), None)

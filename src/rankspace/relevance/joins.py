@@ -7,11 +7,14 @@ import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
+
 # Collections lose some documents, and systems fail on some queries: so few change no conclusion.
 # Ids of another kind match by chance at best, so they leave out far more.
 FEW = 3
 FEW_SHARE = 0.05
 SHOWN = 3  # ids of each side in a message
+SURE = 5.0  # standard errors by which one numbering must fit better than another
 
 OPTIONS = {
     "item": "item_ids in the library, --ids on the command line",
@@ -62,9 +65,7 @@ def warn_of_numbering(kind: str, judgments: Side, rows: Side) -> None:
 
     Nobody can tell if neither the first nor the last row is judged.
     """
-    n = n_row_numbers(rows.ids)
-    distinct = set(judgments.ids)
-    if n and distinct and "0" not in distinct and _are_numbers(distinct):
+    if may_count_from_one(judgments.ids, rows.ids):
         warnings.warn(
             f"{kind} ids of the judgments are taken as row numbers from 0, as in {rows.name}, but "
             f"none of them is 0. If they count from 1, each row is judged as its neighbour. Give "
@@ -72,6 +73,44 @@ def warn_of_numbering(kind: str, judgments: Side, rows: Side) -> None:
             UserWarning,
             stacklevel=4,
         )
+
+
+def may_count_from_one(judged: Collection[str], rows: Collection[str]) -> bool:
+    """Whether rows are numbered from 0, and judgments of them perhaps from 1."""
+    distinct = set(judged)
+    if not distinct or "0" in distinct or not _are_numbers(distinct):
+        return False
+    return n_row_numbers(rows) > 0
+
+
+def check_not_shifted(
+    kinds: Collection[str], pairs: np.ndarray, score: Callable[..., np.ndarray]
+) -> None:
+    """Raise if judgments fit far better one row earlier, by a sign test: they count from 1.
+
+    Parameters
+    ----------
+    kinds : collection of str
+        Which of "item" and "query" may count from 1.
+    pairs : ndarray of shape (n, 2)
+        Row numbers of relevant pairs of query and item.
+    score : callable
+        Nearness of the pairs of an array of queries and one of items.
+    """
+    queries, items = pairs[(pairs > 0).all(axis=1)].T
+    own = score(queries, items)
+    for shifted in (kinds, *([kind] for kind in kinds)):
+        before = score(queries - ("query" in shifted), items - ("item" in shifted))
+        n_nearer = int(np.sum(before > own))
+        n_farther = int(np.sum(before < own))
+        if n_nearer - n_farther > SURE * np.sqrt(n_nearer + n_farther):
+            options = " and ".join(OPTIONS[kind] for kind in shifted)
+            raise ValueError(
+                f"{' and '.join(shifted)} ids of the judgments are taken as row numbers, from 0, "
+                f"but seem to count from 1: in {n_nearer} of {n_nearer + n_farther} relevant pairs "
+                "the rows before those that they name are nearer. Give the ids in the order of the "
+                f"rows ({options})."
+            )
 
 
 def join_error(kind: str, wanted: Side, known: Side) -> ValueError:
