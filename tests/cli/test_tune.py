@@ -48,7 +48,9 @@ def test_tune_writes_the_metric_and_prints_the_report(capsys):
     expected = by_python()
     assert expected.decision == "ship"
     printed = capsys.readouterr().out
-    assert printed == f"{expected}\n\nwrote the learned metric to m\n"
+    named = expected.report.with_files("m", "corpus.npy", "queries.npy")
+    assert printed == f"{named}\n\nwrote the learned metric to m\n"
+    assert "rankspace export m --to faiss --vectors corpus.npy" in printed
     found = load_metric("m")
     assert found.similarity == "euclidean"
     np.testing.assert_allclose(found.components, expected.metric.components)
@@ -84,7 +86,8 @@ def test_tune_writes_a_page_after_the_metric(files, capsys, monkeypatch):
 def test_tune_prints_json(capsys):
     assert run(f"{QUICK} --json --measure map --budget 5m --prefer known") == 0
     content = json.loads(capsys.readouterr().out)
-    expected = by_python(measure="map", prefer="known").report.to_dict()
+    report = by_python(measure="map", prefer="known").report
+    expected = report.with_files("m", "corpus.npy", "queries.npy").to_dict()
     files = {"output": "m", "report": None, "warnings": []}
     assert content.keys() == expected.keys() | files.keys()
     for name in expected.keys() - {"seconds"}:

@@ -247,3 +247,10 @@ def test_the_report_says_what_dev_queries_taught(refit):
             "returned is learned from them too."
         )
     assert report.notes[0] == told
+
+
+def test_no_number_of_queries_is_named_where_no_query_changes():
+    report = report_of([0.05, 0.1], [0.0, 0.0])
+    assert "new documents" not in report.needed
+    assert report.question("new").difference == 0
+    assert "all queries" in report.needed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from dataclasses import replace
 from typing import Any
 
 from .card import command_of
@@ -110,6 +111,7 @@ def tune(options: argparse.Namespace) -> str:
             tuned = _tune(dataset, dev, options, progress)
         tuned.metric.card = {**tuned.metric.card, "command": command_of(options)}
         tuned.metric.save(options.output)
+        tuned = _with_files(tuned, options)
         if options.report:
             progress.say(f"writing {options.report}")
             _write_page(tuned.report, dataset, options.report)
@@ -119,6 +121,15 @@ def tune(options: argparse.Namespace) -> str:
         return as_json({**tuned.report.to_dict(), **files, "warnings": notes})
     lines = [f"note: {note}" for note in notes]
     return "\n".join([*lines, str(tuned), "", _written(tuned, options)])
+
+
+def _with_files(tuned: Any, options: argparse.Namespace) -> Any:
+    """The result with the files of this command in the commands to run next."""
+    from .._engine.vectors import is_vector_file
+
+    items = options.data if is_vector_file(options.data) else None
+    report = tuned.report.with_files(options.output, items, options.queries)
+    return replace(tuned, report=report)
 
 
 def _written(tuned: Any, options: argparse.Namespace) -> str:

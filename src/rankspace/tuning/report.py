@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from shlex import quote
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -242,6 +243,19 @@ class TuneReport(_Table):
             names.append("sizes")
         measured = self.to_dict()
         return {name: measured[name] for name in names}
+
+    def with_files(
+        self, metric: PathLike, items: PathLike | None, queries: PathLike | None
+    ) -> TuneReport:
+        """The report with these files in its commands, in place of METRIC and others."""
+        files = {"METRIC": metric, "CORPUS.npy": items, "QUERIES.npy": queries}
+        names = {old: quote(str(new)) for old, new in files.items() if new is not None}
+        steps = []
+        for step in self.next_steps:
+            if step.startswith("rankspace "):
+                step = " ".join(names.get(word, word) for word in step.split(" "))
+            steps.append(step)
+        return replace(self, next_steps=steps)
 
     # ------------------------------------------------------------------ text
 

@@ -277,7 +277,8 @@ def _needed(
 ) -> dict[str, dict[float, int]]:
     """Queries that show a gain with 80 % power, by the spread of the best strength.
 
-    Errors may be ranks, for which gains of this size mean nothing.
+    Errors may be ranks, for which gains of this size mean nothing. Where no query changes there is
+    no spread, and where there is one group it is unknown.
     """
     needed: dict[str, dict[float, int]] = {}
     if sign < 0:
@@ -285,7 +286,7 @@ def _needed(
     for name, question in measurable(best.path.questions).items():
         means = np.nanmean(question.differences[1:], axis=1)
         spread = question.estimate(1 + int(means.argmax()))
-        if np.isfinite(spread.standard_error):
+        if spread.standard_error > 0:
             counts = {gain: queries_needed(gain, spread) for gain in GAINS}
             needed[rows[name].label] = counts
     return needed
@@ -482,7 +483,13 @@ def _steps_to_gain(trials: Trials, best: Result) -> list[str]:
         gain = known.estimate(1 + int(means.argmax()))
         if gain.p_value <= ALPHA:
             steps.append(
-                "If all your searches are for documents with judged queries, tune for these: "
+                f"If all your searches are for {_judged_things(trials)}, tune for these: "
                 "prefer='known', or --prefer known."
             )
     return steps
+
+
+def _judged_things(trials: Trials) -> str:
+    if trials.task.relevance.has_classes:
+        return "classes with examples"
+    return "documents with judged queries"
