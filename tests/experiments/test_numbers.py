@@ -130,6 +130,29 @@ def test_a_wrong_digit_is_found(page):
             assert check(page, content[:place] + wrong + content[place + 1 :])
 
 
+def test_the_caption_of_the_picture_has_its_numbers():
+    """The picture is drawn by docs/demo_picture.py, from what ``rankspace demo`` measures."""
+    picture = (numbers.ROOT / "docs/_static/demo.svg").read_text(encoding="utf-8")
+    readme = (numbers.ROOT / "README.md").read_text(encoding="utf-8")
+    (caption,) = re.findall(r"!\[(Held-out NDCG@10 .*?)\]", readme)
+    before, after = re.findall(r"\d\.\d+", caption)
+    shown = re.findall(r"all held-out claims \((\d+)\): ([\d.]+) → ([\d.]+)", picture)[
+        0
+    ]
+    assert shown[0] in caption
+    assert (before, after) == (f"{float(shown[1]):.2f}", f"{float(shown[2]):.2f}")
+    gain, lose = re.findall(r"(\d+) claims gain and (\d+) lose", caption)[0]
+    assert f">{gain} better<" in picture
+    assert f">{lose} worse<" in picture
+
+
+def test_the_number_of_errata_is_that_of_their_table():
+    errata = (numbers.ROOT / "docs/errata.md").read_text(encoding="utf-8")
+    index = (numbers.ROOT / "docs/index.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| [A-Z]+-[PC]\d+ \|", errata, re.MULTILINE)
+    assert f"{len(rows)} errata" in index
+
+
 def test_the_command_says_that_all_is_well(capsys):
     assert main([]) == 0
     assert capsys.readouterr().out == ""
