@@ -12,7 +12,9 @@ from rankspace import (
     LMNN,
     MLR,
     Euclidean,
+    GraphMLR,
     Index,
+    KernelMLR,
     LinearMetric,
     ListwiseMap,
     Relevance,
@@ -29,6 +31,8 @@ LEARNERS = [
     LMNN(tol=1.0),
     ListwiseMap(tol=1.0, random_state=0),
     MLR(C=100.0, tol=0.2),
+    GraphMLR(100.0, tol=0.2),
+    KernelMLR(100.0, tol=0.2),
 ]
 
 

@@ -88,6 +88,8 @@ def test_lists_reach_the_scorer_by_routing(rng):
 def test_bad_scorers_stop(wine):
     with pytest.raises(ValueError, match="takes one measure: got map, mrr"):
         scorer("map mrr")
+    with pytest.raises(ValueError, match=r"measure must be one of .* got '1\.5'"):
+        scorer([1.5])
     with pytest.raises(ValueError, match="measure must be one of"):
         scorer("accuracy")
     with pytest.raises(TypeError, match="ends in one: got Ridge"):

@@ -141,7 +141,7 @@ def gains_of(grades: np.ndarray, gain: Gain = "exponential") -> np.ndarray:
 
 def parse_measure(name: str) -> tuple[Measure, int]:
     """Split a measure name such as ``"ndcg@10"`` into its measure and cut-off, 0 for none."""
-    stem, at, cut = name.lower().partition("@")
+    stem, at, cut = str(name).lower().partition("@")
     measure = MEASURES.get(stem)
     if measure is None or bool(at) != bool(re.fullmatch(r"[0-9]+", cut)):
         raise ValueError(f"measure must be one of {_all_names()}: got {name!r}.")
@@ -165,7 +165,7 @@ def measure_names(measures: str | Iterable[str]) -> list[str]:
     """Measure names from ``"map ndcg@10"`` or a list of names, each checked."""
     if isinstance(measures, str):
         measures = measures.replace(",", " ").split()
-    names = list(dict.fromkeys(name.lower() for name in measures))
+    names = list(dict.fromkeys(str(name).lower() for name in measures))
     if not names:
         raise ValueError(f"name at least one measure of {_all_names()}.")
     for name in names:
