@@ -469,7 +469,7 @@ DIGEST = """
 import hashlib, numpy as np
 from rankspace import LGMML
 rng = np.random.default_rng(0)
-X, qid = rng.normal(size=(9000, 40)).astype(np.float32), np.repeat(np.arange(90), 100)
+X, qid = rng.normal(size=(4000, 40)).astype(np.float32), np.repeat(np.arange(40), 100)
 grades = np.digitize(X[:, 0] + np.abs(X[:, 1]), [0.5, 1.5, 2.5])
 model = LGMML(random_state=0).fit(X, grades, qid=qid)
 parts = [model.metric_.factors, model.metric_.weights, model.metric_.linear]

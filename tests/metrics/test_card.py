@@ -11,6 +11,7 @@ import scipy.sparse
 from safetensors import safe_open
 
 from rankspace import BilinearMetric, LinearMetric, Relevance, load_metric
+from rankspace.cli import main as cli
 from rankspace.export import to_query_side
 from rankspace.metrics.card import MAX_CHARACTERS, data_facts
 
@@ -153,15 +154,17 @@ def test_a_date_is_only_that_of_a_reproducible_build(monkeypatch):
         data_facts(X, Y)
 
 
-def test_runs_in_two_processes_write_equal_files(tmp_path):
-    contents = []
+def test_runs_in_two_processes_write_equal_files(tmp_path, monkeypatch):
+    words = ["fit", "wine", "--method", "gmml", "--output", "secret"]
     for name in ("one", "another"):
-        folder = tmp_path / name
-        folder.mkdir()
-        words = "fit wine --method gmml --output secret"
-        command = [sys.executable, "-m", "rankspace.cli", *words.split()]
-        subprocess.run(command, cwd=folder, check=True, capture_output=True)
-        contents.append((folder / "secret").read_bytes())
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / "one")
+    assert cli.main(words) == 0
+    command = [sys.executable, "-m", "rankspace.cli", *words]
+    subprocess.run(command, cwd=tmp_path / "another", check=True, capture_output=True)
+    contents = [
+        (tmp_path / name / "secret").read_bytes() for name in ("one", "another")
+    ]
     assert contents[0] == contents[1]
     with safe_open(tmp_path / "one" / "secret", framework="numpy") as stored:
         assert "secret" not in stored.metadata()["card"]
