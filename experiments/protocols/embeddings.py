@@ -40,6 +40,7 @@ from . import adapters
 MEASURE = "ndcg-linear@10"
 TOLERANCE = 0.01  # a loss that does not matter, as for tune
 QUESTIONS = ("all", "known", "new")
+PARTS = {"train": ("train",), "test": ("test",), "both": ("train", "test")}
 FIELDS = ("label", "name", "options", "per_class", "held_out_classes")  # of a problem
 HEADER = [
     "method",
@@ -72,28 +73,42 @@ class Problem(NamedTuple):
 def run(recipe: Recipe, jobs: Jobs) -> Outcome:
     """All methods on all collections that are at hand, one table for each, and the goals."""
     part, only = recipe.options["parts"], recipe.options["only"]
-    if part not in ("train", "test"):
-        raise ValueError(f"parts must be 'train' or 'test': got {part!r}.")
+    if part not in PARTS:
+        raise ValueError(f"parts must be 'train', 'test' or 'both': got {part!r}.")
     wanted = [d for d in recipe.content["datasets"] if only in ("", d["label"])]
-    if part == "test":
-        wanted = [data for data in wanted if data.get("test", True)]
     sets, notes = available(wanted, _dataset)
     methods = recipe.content["methods"]
     if find_spec("torch") is None:
         methods = [m for m in methods if m["estimator"] != "adapter"]
         notes.append("Left out: adapter. It needs torch.")
-    results: dict[str, dict[str, Result]] = {}
+    tables = []
+    for name in PARTS[part]:
+        results = _results(sets, methods, name, recipe.options["seed"], jobs)
+        ending = ", test part" if name == "test" else ""
+        tables += [_table(f"{label}{ending}", rows) for label, rows in results.items()]
+        if name == "train":
+            tables.append(_goals(sets, results))
+    return Outcome(recipe, tables, [*recipe.content["notes"], *notes])
+
+
+def _results(
+    sets: Sequence[Mapping[str, Any]],
+    methods: Sequence[Mapping[str, Any]],
+    part: str,
+    seed: int,
+    jobs: Jobs,
+) -> dict[str, dict[str, Result]]:
+    """What each method gives on one part of each collection that has it."""
     pieces = []
     for data, method in itertools.product(sets, methods):
-        if method["label"] not in data.get("skip", []):
+        is_there = part == "train" or data.get("test", True)
+        if is_there and method["label"] not in data.get("skip", []):
             described = {name: data[name] for name in FIELDS if name in data}
-            pieces.append((described, dict(method), part, recipe.options["seed"]))
+            pieces.append((described, dict(method), part, seed))
+    results: dict[str, dict[str, Result]] = {}
     for piece, result in zip(pieces, jobs.map(one_piece, pieces), strict=True):
         results.setdefault(piece[0]["label"], {})[piece[1]["label"]] = result
-    tables = [_table(label, rows) for label, rows in results.items()]
-    if part == "train":
-        tables.append(_goals(sets, results))
-    return Outcome(recipe, tables, [*recipe.content["notes"], *notes])
+    return results
 
 
 # ---------------------------------------------------------------------- one piece

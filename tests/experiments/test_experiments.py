@@ -706,9 +706,11 @@ def test_a_map_is_judged_on_queries_of_folds_that_it_did_not_learn_from(
 
 def test_the_test_part_is_scored_only_when_it_is_asked_for(embeddings_of, tmp_path):
     data = turned_queries()
-    recipe = embeddings_of(data, ["memory", "map, always"], parts="test")
-    (table,) = reproduce(recipe, tmp_path, n_jobs=1).tables
-    assert table.title == "Set (30 all, 30 new)"
+    recipe = embeddings_of(data, ["memory", "map, always"], parts="both")
+    train, goals, table = reproduce(recipe, tmp_path, n_jobs=1).tables
+    assert train.title == "Set (60 all, 60 new)"
+    assert goals.title.startswith("Goals")
+    assert table.title == "Set, test part (30 all, 30 new)"
     X = data.X.astype("f4")
     Q = data.queries.astype("f4")
     Q /= np.linalg.norm(Q, axis=1, keepdims=True)
@@ -721,7 +723,9 @@ def test_the_test_part_is_scored_only_when_it_is_asked_for(embeddings_of, tmp_pa
     model.fit(X, data.relevance.take_queries(np.arange(60)), queries=Q[:60])
     expected = mean_ndcg(X, model.metric_, Q, data.relevance, test)
     assert float(table.rows[2][1].split()[0]) == pytest.approx(expected, abs=1e-3)
-    with pytest.raises(ValueError, match="parts must be 'train' or 'test': got 'all'"):
+    with pytest.raises(
+        ValueError, match="parts must be 'train', 'test' or 'both': got 'all'"
+    ):
         reproduce(embeddings_of(data, ["memory"], parts="all"), tmp_path, n_jobs=1)
 
 
