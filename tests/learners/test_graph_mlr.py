@@ -89,8 +89,9 @@ def test_a_saved_metric_ranks_the_same(wine, tmp_path):
     ],
 )
 def test_bad_parameters_stop(options, message, wine):
-    with pytest.raises(ValueError, match=message):
-        GraphMLR(**options).fit(*wine)
+    for learner in (GraphMLR, FRML):
+        with pytest.raises(ValueError, match=message):
+            learner(**options).fit(*wine)
 
 
 # ---------------------------------------------------------------------- FRML
@@ -146,15 +147,3 @@ def test_frml_takes_rows_without_a_label(options, wine, tmp_path):
     model.metric_.save(tmp_path / "metric.safetensors")
     loaded = load_metric(tmp_path / "metric.safetensors")
     np.testing.assert_array_equal(loaded.rank(X, X).items, model.rank(X, X).items)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"graph_reg": -1.0}, "graph_reg == -1.0"),
-        ({"n_neighbors": 0}, "n_neighbors == 0"),
-    ],
-)
-def test_bad_parameters_of_frml_stop(options, message, wine):
-    with pytest.raises(ValueError, match=message):
-        FRML(2, **options).fit(*wine)
