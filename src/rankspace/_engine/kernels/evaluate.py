@@ -37,6 +37,14 @@ class Listed(NamedTuple):
 
 
 @kernel
+def number_of(item, item_numbers):
+    """Number of a listed item in the judgments, -1 if they do not have it."""
+    if item_numbers.size:
+        return np.int64(item_numbers[item])
+    return np.int64(item)
+
+
+@kernel
 def grade_of(slot, first, grades, rules):
     """Grade of a listed item: 0 if it is irrelevant, NaN if it does not count."""
     if slot == 0:
@@ -93,9 +101,7 @@ def find_hits(
         start = 0
         last = 0.0
         for e in range(begin, end):
-            item = np.int64(items[e])
-            if item_numbers.size:
-                item = item_numbers[item]
+            item = number_of(items[e], item_numbers)
             slot = np.int32(0)
             if item >= 0:
                 if last_query[item] == q:
