@@ -191,6 +191,9 @@ def reproduce(
         outcome = protocol.run(recipe, jobs)
     except KeyError as error:
         raise ValueError(f"recipe {recipe.name} lacks {error}.") from error
+    left_out = [note for note in outcome.notes if note.startswith("Left out: ")]
+    if left_out and not any(table.rows for table in outcome.tables):
+        raise FileNotFoundError(" ".join(left_out))
     outcome.n_cached = jobs.n_cached
     outcome.seconds = time.perf_counter() - start
     outcome.write(home)

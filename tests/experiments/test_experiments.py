@@ -211,6 +211,17 @@ def test_data_sets_without_files_are_named(tmp_path, monkeypatch):
         reproduce(replace(recipe, content=content), tmp_path / "out", n_jobs=1)
 
 
+@pytest.mark.parametrize("name", ["lgmml-figure-3", "lgmml-figure-5", "lgmml-table-4"])
+def test_a_recipe_without_any_of_its_files_says_what_it_would_download(
+    name, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("RANKSPACE_DATA", str(tmp_path / "nothing"))
+    recipe = load_recipe(name).only_cell()
+    with pytest.raises(FileNotFoundError, match=r"Left out: .* (download|made from) "):
+        reproduce(recipe, tmp_path / "out", n_jobs=1)
+    assert not (tmp_path / "out" / name / "results.json").exists()
+
+
 def test_figure_1_mlr_keeps_to_the_vertical_axis_and_lmnn_does_not(tmp_path):
     outcome = reproduce(
         load_recipe("mlr-figure-1").with_options({"n_samples": 200}), tmp_path
