@@ -158,3 +158,33 @@ def test_lists_that_cannot_be_summed_are_refused():
         Ranking.fuse({})
     with pytest.raises(ValueError, match=r"mapping of names to rankings.*got list"):
         Ranking.fuse([endless])
+
+
+@settings(deadline=None, max_examples=50)
+@given(runs, runs, st.sampled_from(HOW), st.booleans())
+def test_parts_of_a_fused_score_sum_to_it(a, b, how, by_ranks):
+    rankings = {
+        name: Ranking.from_run({"q0": {"a": 1.0}, **run})
+        for name, run in (("a", a), ("b", b))
+    }
+    weights = None if by_ranks else {"a": 1.0, "b": 0.3}
+    fused = Ranking.fuse(rankings, weights, normalise=how)
+    for query, row in fused.to_run().items():
+        for item, score in row.items():
+            parts = Ranking.explain_fusion(
+                rankings, query, item, weights, normalise=how
+            )
+            assert list(parts) == ["a", "b"]
+            assert sum(parts.values()) == pytest.approx(score, abs=1e-9)
+
+
+def test_a_score_that_is_not_fused_has_no_parts():
+    rankings = {"a": Ranking.from_run({"q": {"x": 2.0, "y": 1.0}, "p": {"z": 1.0}})}
+    assert Ranking.explain_fusion(rankings, "q", "x") == {"a": 1 / 61}
+    for query, item, message in [
+        ("q", "z", "among the first 100 of a ranking for query 'q': got 'z'"),
+        ("o", "x", "query must be one of the rankings: got 'o'"),
+        ("q", "w", "item must be one of the rankings: got 'w'"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            Ranking.explain_fusion(rankings, query, item)

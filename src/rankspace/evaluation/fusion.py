@@ -79,8 +79,8 @@ class HeldOutFusion:
         found = np.full(self.n_queries, np.nan)
         for part in self.parts:
             lists = self._lists(part, np.full(self.n_queries, strength))
-            table, sums = reciprocal_ranks(lists, self.n_items, self.depth)
-            items, distances = table.ranked(sums)
+            table = reciprocal_ranks(lists, self.n_items, self.depth)
+            items, distances = table.ranked(table.sums([1.0] * len(lists)))
             ranking = Ranking(table.indptr, items, distances, self.n_items)
             found[part.queries] = oriented_values(ranking, part.judged, self.measure)
         return found

@@ -88,21 +88,19 @@ def fusion_table(
     return FusionTable(indptr, keys % n_items, columns)
 
 
-def reciprocal_ranks(
-    rankings: Sequence[Lists], n_items: int, k: int
-) -> tuple[FusionTable, np.ndarray]:
-    """The same items, and the sum of 1 / (60 + rank) over the rankings that list them."""
+def reciprocal_ranks(rankings: Sequence[Lists], n_items: int, k: int) -> FusionTable:
+    """The same items with 1 / (60 + rank) from each ranking that lists them, else 0."""
     table = fusion_table(rankings, n_items, ["none"] * len(rankings), k)
     keys = table.owners * n_items + table.items
-    sums = np.zeros(keys.size)
-    for ranking in rankings:
+    columns = np.zeros(table.columns.shape)
+    for column, ranking in zip(columns, rankings, strict=True):
         owners, items, _ = _first(ranking, k)
         starts = indptr_of(np.bincount(owners, minlength=table.indptr.size - 1))
         ranks = 1 + np.arange(items.size) - starts[owners]
-        sums[np.searchsorted(keys, owners * n_items + items)] += 1 / (
+        column[np.searchsorted(keys, owners * n_items + items)] = 1 / (
             RANK_OFFSET + ranks
         )
-    return table, sums
+    return FusionTable(table.indptr, table.items, columns)
 
 
 def _first(ranking: Lists, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

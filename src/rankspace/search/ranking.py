@@ -27,6 +27,7 @@ from ..relevance.rows import (
 )
 from .fusion import (
     DEPTH,
+    FusionTable,
     fusion_table,
     fusion_weights,
     normalisations,
@@ -303,25 +304,8 @@ class Ranking:
         >>> Ranking.fuse(rankings).ids(0)
         ['c', 'b', 'a']
         """
-        check_count(k, "k")
-        if not isinstance(rankings, Mapping):
-            raise ValueError(
-                "rankings must be a mapping of names to rankings, such as {'bm25': ranking}: got "
-                f"{type(rankings).__name__}."
-            )
-        if not rankings:
-            raise ValueError("rankings must name at least one ranking: got none.")
-        names = list(rankings)
-        aligned = _on_common_ids(rankings)
-        first = aligned[0]
-        if weights is None:
-            table, sums = reciprocal_ranks(aligned, first.n_items, k)
-        else:
-            factors = fusion_weights(weights, names)
-            how = normalisations(normalise, names)
-            table = fusion_table(aligned, first.n_items, how, k)
-            sums = table.sums(factors)
-        items, distances = table.ranked(sums)
+        first, table, factors = _fusion(rankings, weights, normalise, k)
+        items, distances = table.ranked(table.sums(factors))
         return replace(
             first,
             indptr=table.indptr,
@@ -329,6 +313,52 @@ class Ranking:
             distances=distances,
             similarity=None,
         )
+
+    @classmethod
+    def explain_fusion(
+        cls,
+        rankings: Mapping[str, Ranking],
+        query: Any,
+        item: Any,
+        weights: Mapping[str, float] | None = None,
+        *,
+        normalise: str | Mapping[str, str] = "minmax",
+        k: int = DEPTH,
+    ) -> dict[str, float]:
+        """Explain a fused score: what each ranking contributes to that of an item for a query.
+
+        Parameters
+        ----------
+        rankings, weights, normalise, k
+            As in `fuse`.
+        query, item : str or int
+            Ids, or numbers if the rankings have no ids.
+
+        Returns
+        -------
+        dict of str to float
+            By the name of the ranking. Their sum is the score, minus the distance of `fuse`.
+
+        Examples
+        --------
+        >>> from rankspace import Ranking
+        >>> dense = Ranking.from_run({"q": {"a": 0.9, "b": 0.8, "c": 0.7}})
+        >>> lexical = Ranking.from_run({"q": {"c": 12.0, "b": 8.0}})
+        >>> rankings = {"dense": dense, "bm25": lexical}
+        >>> Ranking.explain_fusion(rankings, "q", "c", {"dense": 1.0, "bm25": 0.25})
+        {'dense': 0.0, 'bm25': 0.25}
+        """
+        first, table, factors = _fusion(rankings, weights, normalise, k)
+        number = _number_of(query, first.query_ids, first.n_queries, "query")
+        entries = slice(table.indptr[number], table.indptr[number + 1])
+        found = _number_of(item, first.item_ids, first.n_items, "item")
+        (place,) = np.nonzero(table.items[entries] == found)
+        if not place.size:
+            raise ValueError(
+                f"item must be among the first {k} of a ranking for query {query!r}: got {item!r}."
+            )
+        values = table.columns[:, entries][:, place[0]] * np.array(factors)
+        return dict(zip(rankings, values.tolist(), strict=True))
 
     def interleave(
         self, other: Ranking, seed: int, *, k: int | None = None
@@ -497,6 +527,39 @@ class Ranking:
         more = [f"and {rest:,} more queries"] if rest else []
         header = ["query", f"first {SHOWN} items"]
         return as_html(header, rows, before=[repr(self)], after=more)
+
+
+def _fusion(
+    rankings: Mapping[str, Ranking],
+    weights: Mapping[str, float] | None,
+    normalise: str | Mapping[str, str],
+    k: int,
+) -> tuple[Ranking, FusionTable, list[float]]:
+    """A ranking with the ids of all, the scores to fuse, and the weight of each ranking."""
+    check_count(k, "k")
+    if not isinstance(rankings, Mapping):
+        raise ValueError(
+            "rankings must be a mapping of names to rankings, such as {'bm25': ranking}: got "
+            f"{type(rankings).__name__}."
+        )
+    if not rankings:
+        raise ValueError("rankings must name at least one ranking: got none.")
+    names = list(rankings)
+    aligned = _on_common_ids(rankings)
+    first = aligned[0]
+    if weights is None:
+        return first, reciprocal_ranks(aligned, first.n_items, k), [1.0] * len(names)
+    factors = fusion_weights(weights, names)
+    how = normalisations(normalise, names)
+    return first, fusion_table(aligned, first.n_items, how, k), factors
+
+
+def _number_of(name: Any, ids: np.ndarray | None, n: int, kind: str) -> int:
+    """The number of a query or an item, by its id if there are ids."""
+    known = _names(ids, n).tolist()
+    if str(name) not in known:
+        raise ValueError(f"{kind} must be one of the rankings: got {name!r}.")
+    return known.index(str(name))
 
 
 def _on_common_ids(rankings: Mapping[str, Ranking]) -> list[Ranking]:
