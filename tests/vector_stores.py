@@ -249,13 +249,16 @@ class Elasticsearch(Store):
         documents = self._documents()
         items = np.array([record["embedding"] for record in documents.values()], "f4")
         queries = metric.embed_queries(Q).astype("f4")
-        field = json.loads(self.body.read_text())["mappings"]["properties"]["embedding"]
         scores = queries @ items.T
-        if field[self.place[0]] != self.place[1]:
+        if not self._is_compared_by_products():
             scores = -((queries[:, None] - items) ** 2).sum(axis=2)
         order = np.argsort(-scores, axis=1)[:, :k]
         names = list(documents)
         return [[names[row] for row in rows] for rows in order]
+
+    def _is_compared_by_products(self):
+        field = json.loads(self.body.read_text())["mappings"]["properties"]["embedding"]
+        return field[self.place[0]] == self.place[1]
 
     def payload(self, name):
         return self._documents()[name]["payload"]
@@ -264,6 +267,20 @@ class Elasticsearch(Store):
 class Opensearch(Elasticsearch):
     engine = "opensearch"
     place = ("space_type", "innerproduct")
+
+
+class Milvus(Elasticsearch):
+    """Row-based JSON, with ids among the fields."""
+
+    engine = "milvus"
+
+    def _documents(self):
+        rows = json.loads(self.path.read_text())["rows"]
+        return {record.pop("id"): record for record in rows}
+
+    def _is_compared_by_products(self):
+        (index,) = json.loads(self.body.read_text())["indexParams"]
+        return {"IP": True, "L2": False}[index["metricType"]]
 
 
 STORES = {
@@ -276,6 +293,7 @@ STORES = {
     "duckdb": Duckdb,
     "elasticsearch": Elasticsearch,
     "opensearch": Opensearch,
+    "milvus": Milvus,
 }
 
 

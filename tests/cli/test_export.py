@@ -166,6 +166,30 @@ def test_to_a_bulk_file(files, collection, capsys, target):
     assert json.loads(lines[7])["payload"] == collection["d 3"]
 
 
+def test_to_a_file_of_milvus(files, collection, capsys):
+    """Row-based JSON and the request of the collection, as in the documentation of Milvus 2."""
+    answer(capsys, "--to milvus --vectors collection --output items.json --table docs")
+    with open("items.json") as stream:
+        rows = json.load(stream)["rows"]
+    assert [row["id"] for row in rows] == list(collection)
+    assert rows[3]["payload"] == collection["d 3"]
+    with open("items.index.json") as stream:
+        body = json.load(stream)
+    fields = {field["fieldName"]: field for field in body["schema"]["fields"]}
+    assert {name: field["dataType"] for name, field in fields.items()} == {
+        "id": "VarChar",
+        "embedding": "FloatVector",
+        "payload": "JSON",
+    }
+    width = len(rows[0]["embedding"])
+    assert fields["embedding"]["elementTypeParams"] == {"dim": width}
+    assert body["collectionName"] == "docs"
+    assert set(rows[0]) == set(fields)
+    answer(capsys, "--to milvus --vectors X.npy --output rows.json")
+    with open("rows.json") as stream:
+        assert [row["id"] for row in json.load(stream)["rows"]] == list(range(400))
+
+
 def test_a_data_set_brings_its_vectors(capsys):
     LinearMetric(np.ones((2, 13))).save("m")
     answer(capsys, "--to npy --vectors wine --output wine.npy")

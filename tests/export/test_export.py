@@ -569,6 +569,7 @@ def test_names_are_no_field_of_a_payload(X):
         ({"engine": "solr"}, "engine must be one of elasticsearch, opensearch"),
         ({"index": "Items"}, "index must be lower-case letters.* got 'Items'"),
         ({"index": "_items"}, "begin with one of the first two: got '_items'"),
+        ({"engine": "milvus", "index": "my-items"}, "for milvus.* got 'my-items'"),
         ({"ids": ["a" * 513]}, "ids must have 1 to 512 bytes for elasticsearch"),
         ({"ids": [""]}, "ids must have 1 to 512 bytes"),
         (

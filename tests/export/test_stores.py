@@ -92,7 +92,7 @@ def test_every_store_finds_what_index_finds(store, metric):
 
 
 # These are replaced without being asked to, as all files are.
-FILES = ("faiss", "usearch", "elasticsearch", "opensearch")
+FILES = ("faiss", "usearch", "elasticsearch", "opensearch", "milvus")
 
 
 class Stop(Exception):

@@ -298,6 +298,7 @@ TARGETS: dict[str, Callable[[Any, argparse.Namespace, Any], str]] = {
     "usearch": _usearch,
     "elasticsearch": _bulk,
     "opensearch": _bulk,
+    "milvus": _bulk,
     "npy": _npy,
     "query-side": _query_side,
 }

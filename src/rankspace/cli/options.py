@@ -35,6 +35,7 @@ STANDARD_OUTPUT = "/dev/stdout"
 STREAM_VERBS = ("rank", "report", "transform")
 STREAM_TARGETS = ("npy", "onnx", "pgvector")
 # Targets of an export whose --output is a folder.
+BULK_TARGETS = ("elasticsearch", "opensearch", "milvus")
 FOLDER_STORES = ("qdrant", "lancedb")
 Verb = Callable[[argparse.Namespace], str]
 
@@ -276,7 +277,7 @@ def _outputs(options: argparse.Namespace) -> list[tuple[str, str]]:
         named.append(
             ("the metric of the queries", str(query_metric_file(values["place"])))
         )
-    if values.get("to") in ("elasticsearch", "opensearch") and values["place"]:
+    if values.get("to") in BULK_TARGETS and values["place"]:
         named.append(("the file of the index", str(index_body_file(values["place"]))))
     if options.name == "embed" and values["output"]:
         named.append(("the file of ids", str(ids_file(values["output"]))))

@@ -1,9 +1,10 @@
-"""Export to Elasticsearch and OpenSearch: a file for their bulk interface."""
+"""Export to Elasticsearch, OpenSearch and Milvus: a file for their bulk interface."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from .._engine.checks import check_choice
@@ -13,9 +14,10 @@ from ..metrics.embedding import EmbeddingMetric
 from .arrays import Progress
 from .items import ItemBlock, Items
 
-MAX_COMPONENTS = {"elasticsearch": 4096, "opensearch": 16_000}
+MAX_COMPONENTS = {"elasticsearch": 4096, "opensearch": 16_000, "milvus": 32_768}
 MAX_ID_BYTES = 512
 INDEX = re.compile(r"[a-z0-9][a-z0-9_.-]{0,254}")
+COLLECTION = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,254}")  # of Milvus
 
 
 def to_bulk(
@@ -30,11 +32,12 @@ def to_bulk(
     block_size: int = BLOCK,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Write mapped items as a file for the bulk interface of Elasticsearch or OpenSearch.
+    """Write mapped items as a file for the bulk interface of Elasticsearch, OpenSearch or Milvus.
 
     The documents have the fields ``embedding`` and, if there are payloads, ``payload``, which is
-    stored and not searched. Under the cosine, vectors have unit length before they are mapped. The
-    file was not tried with a server here: the format is that of the documentation of both.
+    stored and not searched. For Milvus the file is its row-based JSON, with ids in the field
+    ``id``. Under the cosine, vectors have unit length before they are mapped. The file was not
+    tried with a server here: the format is that of the documentation of each.
 
     Parameters
     ----------
@@ -43,11 +46,11 @@ def to_bulk(
     vectors : path or array-like of shape (n_items, n_features)
         The items: an array, a dataframe, or a file, folder or pattern of vectors.
     path : path
-        The file to write, of JSON lines.
-    engine : {"elasticsearch", "opensearch"}, default="elasticsearch"
-        Elasticsearch 8.11 or newer, or OpenSearch 2.17 or newer.
+        The file to write, of JSON lines, or for Milvus of JSON.
+    engine : {"elasticsearch", "opensearch", "milvus"}, default="elasticsearch"
+        Elasticsearch 8.11 or newer, OpenSearch 2.17 or newer, or Milvus 2.3 or newer.
     index : str, default="items"
-        Name of the index. To replace one, load another and let an alias name it.
+        Name of the index or collection. To replace one, load another and let an alias name it.
     ids : array-like of str, optional
         Names of the items; by default those that their file or table holds, or row numbers.
     payload : sequence of dict, optional
@@ -60,8 +63,9 @@ def to_bulk(
     Returns
     -------
     dict
-        The body of the request that creates the index, with the comparison of vectors: inner
-        products under a `BilinearMetric`, else Euclidean distances. Send it before the file.
+        The body of the request that creates the index or collection, with the comparison of
+        vectors: inner products under a `BilinearMetric`, else Euclidean distances. Send it before
+        the file.
 
     Examples
     --------
@@ -79,6 +83,9 @@ def to_bulk(
     check_choice(engine, "engine", MAX_COMPONENTS)
     items = Items(metric, vectors, ids, payload, block_size)
     _check(items, engine, index)
+    if engine == "milvus":
+        _write_rows(items, path, progress)
+        return _collection(items, index)
     with replacing(path) as stream:
         for block in items.blocks(progress):
             stream.write(_lines(block, index).encode())
@@ -86,7 +93,13 @@ def to_bulk(
 
 
 def _check(items: Items, engine: str, index: str) -> None:
-    if not INDEX.fullmatch(index):
+    if engine == "milvus":
+        if not COLLECTION.fullmatch(index):
+            raise ValueError(
+                "index must be letters, digits and _ for milvus, and begin with no digit: got "
+                f"{index!r}."
+            )
+    elif not INDEX.fullmatch(index):
         raise ValueError(
             "index must be lower-case letters, digits and _.-, and begin with one of the first "
             f"two: got {index!r}."
@@ -107,15 +120,21 @@ def _check(items: Items, engine: str, index: str) -> None:
 def _lines(block: ItemBlock, index: str) -> str:
     """An action and a document for each item."""
     lines = []
-    for row, (name, vector) in enumerate(zip(block.names, block.vectors, strict=True)):
+    for name, fields in zip(block.names, _fields(block), strict=True):
         action = {"index": {"_index": index, "_id": str(name)}}
+        lines.append(f"{json.dumps(action, ensure_ascii=False)}\n{{{fields}}}\n")
+    return "".join(lines)
+
+
+def _fields(block: ItemBlock) -> Iterator[str]:
+    """The vector and the payload of each item as the inside of a JSON object."""
+    for row, vector in enumerate(block.vectors):
         # The shortest digits that give the same single precision.
         numbers = ", ".join(map(str, vector))
         fields = f'"embedding": [{numbers}]'
         if block.payloads is not None:
             fields += f', "payload": {block.payloads[row]}'
-        lines.append(f"{json.dumps(action, ensure_ascii=False)}\n{{{fields}}}\n")
-    return "".join(lines)
+        yield fields
 
 
 def _body(items: Items, engine: str) -> dict[str, Any]:
@@ -135,3 +154,36 @@ def _body(items: Items, engine: str) -> dict[str, Any]:
     if engine == "opensearch":
         body["settings"] = {"index": {"knn": True}}
     return body
+
+
+# ---------------------------------------------------------------------- Milvus
+
+
+def _write_rows(items: Items, path: PathLike, progress: Progress | None) -> None:
+    """Row-based JSON: an object with one list, of an object for each item."""
+    with replacing(path) as stream:
+        stream.write(b'{"rows": [\n')
+        separator = ""
+        for block in items.blocks(progress):
+            for name, fields in zip(block.names, _fields(block), strict=True):
+                key = json.dumps(name, ensure_ascii=False)
+                stream.write(f'{separator}{{"id": {key}, {fields}}}'.encode())
+                separator = ",\n"
+        stream.write(b"\n]}\n")
+
+
+def _collection(items: Items, name: str) -> dict[str, Any]:
+    """The request that creates a collection with an index, by version 2 of the REST interface."""
+    key: dict[str, Any] = {"fieldName": "id", "dataType": "Int64", "isPrimary": True}
+    if items.ids is not None:
+        key["dataType"] = "VarChar"
+        key["elementTypeParams"] = {"max_length": MAX_ID_BYTES}
+    width = {"dim": items.width}
+    vector = {"fieldName": "embedding", "dataType": "FloatVector"}
+    fields: list[dict[str, Any]] = [key, {**vector, "elementTypeParams": width}]
+    if items.payload is not None:
+        fields.append({"fieldName": "payload", "dataType": "JSON"})
+    index = {"fieldName": "embedding", "indexName": "embedding"}
+    index["metricType"] = "IP" if items.metric.inner_product else "L2"
+    schema = {"autoId": False, "enableDynamicField": False, "fields": fields}
+    return {"collectionName": name, "schema": schema, "indexParams": [index]}
