@@ -9,6 +9,7 @@ import pytest
 from rankspace import Index, Relevance, tune, use_backend
 from rankspace.evaluation.held_out import rank_for
 from rankspace.search.live import LiveSearch, LiveVectors, SampledCorpus, in_order
+from rankspace.tuning.live import live_task
 
 N, D = 2600, 6
 
@@ -115,6 +116,32 @@ def test_documents_of_equal_vectors_are_told_apart_by_row():
     documents.index = Store(2 * X)
     with pytest.raises(ValueError, match="does not change"):
         documents.numbers([3])
+
+
+class Named(Store):
+    """Documents by names, which count up with the rows."""
+
+    def search(self, Q, k):
+        ids, scores = super().search(Q, k)
+        return [[f"d{item}" for item in row] for row in ids], scores
+
+    def fetch(self, ids):
+        return self.X[[int(name[1:]) for name in ids]]
+
+
+def test_a_judged_document_keeps_its_row_beside_one_of_the_same_vector():
+    """Else folds of documents would be others than those of all vectors."""
+    X, Q, near = problem(200)
+    twin = int(near[0, 0])
+    # Far from all queries: searches find neither of the last two pairs.
+    far = -np.repeat(Q.mean(axis=0)[None], 2, axis=0) * [[1.0], [1.0001]]
+    X = np.concatenate((X, X[[twin]], far, far))
+    near = np.where(near == twin, 200, near)
+    near[0, 1:3] = 203, 204
+    judged = [[f"d{item}" for item in row] for row in near]
+    task, _ = live_task(Named(X), judged, Q, "cosine", "ndcg@10", None, 0)
+    by_row = Relevance.from_lists(near, n_items=len(X))
+    np.testing.assert_array_equal(task.relevance.items, by_row.items)
 
 
 def test_numbers_follow_ids_that_count():

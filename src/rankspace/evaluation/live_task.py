@@ -74,11 +74,13 @@ def check_live_task(
     ids = _ids_of(relevance, judged, lists)
     X: Any = sample
     documents: LiveVectors | SampledCorpus
+    known = in_order({id for row, _ in lists for id in row}.union(ids))
     if len(sample) <= judged.size + n_negatives:
         documents = SampledCorpus(index, sample)
+        # In this order, so that documents of equal vectors are numbered as their rows.
+        documents.numbers(known)
     else:
-        found = {id for row, _ in lists for id in row}
-        documents = X = LiveVectors(index, in_order(found.union(ids)), sample)
+        documents = X = LiveVectors(index, known, sample)
         documents.reserve(_room(relevance, cut, n_lists) + n_negatives)
     search = LiveSearch(index, documents, similarity)
     search.remember(queries, lists, depth)

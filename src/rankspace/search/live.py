@@ -149,7 +149,7 @@ class SampledCorpus:
         self._names = np.array([f"document {n}" for n in range(len(vectors))], object)
         self._numbers: dict[Any, int] = {}
         self._unnamed: dict[bytes, list[int]] = {}
-        for number in reversed(range(len(vectors))):
+        for number in range(len(vectors)):
             self._unnamed.setdefault(vectors[number].tobytes(), []).append(number)
         self._lock = RLock()
 
@@ -167,20 +167,25 @@ class SampledCorpus:
             return np.array([self._numbers[id] for id in ids], dtype=np.int64)
 
     def _match(self, ids: list[Any]) -> None:
+        ids = in_order(ids)
         vectors = fetched(self.index, ids).astype(self.vectors.dtype, copy=False)
+        last = -1
         for id, vector in zip(ids, vectors, strict=True):
             waiting = self._unnamed.get(vector.tobytes())
-            if waiting and id in waiting:
-                # Row numbers are told apart, even if vectors are equal.
-                waiting.append(waiting.pop(waiting.index(id)))
             if not waiting:
                 raise ValueError(
                     f"fetch must give the vectors that sample gives, which was all "
                     f"{self.n_items} documents: that of {id!r} is not among them. Tune while the "
                     "index does not change."
                 )
-            self._numbers[id] = waiting.pop()
-            self._names[self._numbers[id]] = id
+            # Documents of equal vectors: ids that are row numbers tell, or those that sort as rows.
+            following = [number for number in waiting if number > last]
+            number = id if id in waiting else min(following or waiting)
+            if len(waiting) == 1:
+                last = number
+            waiting.remove(number)
+            self._numbers[id] = number
+            self._names[number] = id
 
 
 class LiveSearch:
