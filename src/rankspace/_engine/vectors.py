@@ -231,7 +231,8 @@ def check_is_matrix(X: Any, name: str) -> None:
             f"{name} must not hold masked numbers, as their values would be used: fill them in, or "
             "leave such rows out."
         )
-    if isinstance(X, Mapping):
+    # Sparse matrices by keys are dictionaries.
+    if isinstance(X, Mapping) and not hasattr(X, "tocsr"):
         raise ValueError(
             f"{name} must be a matrix with one vector per row: got a mapping. Join the vectors of "
             f"several fields by Fields({name})."
