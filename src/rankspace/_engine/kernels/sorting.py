@@ -23,7 +23,7 @@ def sort_rows(distances: np.ndarray) -> tuple[np.ndarray, int]:
     mask = 2 ** (n_items - 1).bit_length() - 1
     pack_doubles(distances, distances.view(np.int64), mask, keys)
     keys.sort(axis=1)
-    settle_runs(distances, mask, keys)
+    settle_runs(distances.view(np.int64), mask, keys)
     return keys, mask
 
 
@@ -34,9 +34,14 @@ def pack_singles(distances, bits, keys):
         for i in range(keys.shape[1]):
             distances[b, i] += np.float32(0.0)
             key = np.int64(bits[b, i])
-            if key < 0:
-                key ^= 0x7FFFFFFF
+            key ^= (key >> 63) & 0x7FFFFFFF
             keys[b, i] = (key << INDEX_BITS) | i
+
+
+@kernel
+def in_order(bits):
+    """The bits of a double as an integer in the order of doubles."""
+    return bits ^ ((bits >> 63) & 0x7FFFFFFFFFFFFFFF)
 
 
 @kernel
@@ -45,43 +50,60 @@ def pack_doubles(distances, bits, mask, keys):
     for b in range(len(keys)):
         for i in range(keys.shape[1]):
             distances[b, i] += 0.0
-            key = bits[b, i]
-            if key < 0:
-                key ^= 0x7FFFFFFFFFFFFFFF
-            keys[b, i] = (key & ~mask) | i
+            keys[b, i] = (in_order(bits[b, i]) & ~mask) | i
 
 
 @kernel
-def settle_runs(distances, mask, keys):
+def settle_runs(bits, mask, keys):
     """Sort runs of keys that differ in the item only by the full distance, then by the item."""
+    rest = np.empty(keys.shape[1], dtype=np.int64)
+    width = 0
+    while mask >> width:
+        width += 1
     for b in range(len(keys)):
         row = keys[b]
-        first = 0
-        for i in range(1, row.size + 1):
-            if i < row.size and (row[i] ^ row[first]) <= mask:
-                continue
-            if i - first > 1:
-                sort_run(distances[b], mask, row[first:i])
-            first = i
+        n_equal = 0
+        for i in range(1, row.size):
+            n_equal += (row[i] ^ row[i - 1]) & ~mask == 0
+        if n_equal:
+            settle_row(bits[b], mask, width, row, rest)
 
 
 @kernel
-def sort_run(distances, mask, run):
-    """Shell sort of keys by distance, then item: runs in order, as of ties, take one pass."""
+def settle_row(bits, mask, width, row, rest):
+    """Sort the runs of one row."""
+    first = 0
+    for i in range(1, row.size + 1):
+        if i < row.size and (row[i] ^ row[first]) & ~mask == 0:
+            continue
+        if i - first > 1:
+            settle_run(bits, mask, width, row[first:i], rest)
+        first = i
+
+
+@kernel
+def settle_run(bits, mask, width, run, rest):
+    """Sort the keys of a run by the bits that were cut off, then by the item."""
+    for i in range(run.size):
+        item = run[i] & mask
+        rest[i] = ((in_order(bits[item]) & mask) << width) | item
+    shell_sort(rest[: run.size])
+    for i in range(run.size):
+        run[i] = (run[i] & ~mask) | (rest[i] & mask)
+
+
+@kernel
+def shell_sort(values):
+    """Shell sort: values in order, as of ties, take one pass for each gap."""
     gap = 1
-    while 3 * gap + 1 < run.size:
+    while 3 * gap + 1 < values.size:
         gap = 3 * gap + 1
     while gap > 0:
-        for i in range(gap, run.size):
-            key = run[i]
-            distance = distances[key & mask]
+        for i in range(gap, values.size):
+            value = values[i]
             at = i
-            while at >= gap:
-                before = run[at - gap]
-                other = distances[before & mask]
-                if other < distance or (other == distance and before < key):
-                    break
-                run[at] = before
+            while at >= gap and values[at - gap] > value:
+                values[at] = values[at - gap]
                 at -= gap
-            run[at] = key
+            values[at] = value
         gap //= 3

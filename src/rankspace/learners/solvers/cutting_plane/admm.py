@@ -9,6 +9,7 @@ calls, so that each call is warm-started from the last one.
 
 from __future__ import annotations
 
+from math import sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -222,11 +223,12 @@ class PlaneProblem:
         relaxed = RELAXATION * W + (1 - RELAXATION) * before
         self.Z = self.cone.project(relaxed + self.U)
         self.U = self.U + relaxed - self.Z
-        primal = np.linalg.norm(W - self.Z)
-        dual = self.rho * np.linalg.norm(self.Z - before)
+        primal = norm(W - self.Z)
+        dual = self.rho * norm(self.Z - before)
         # Halfway between absolute residuals and residuals relative to W and its multiplier.
-        sizes = np.sqrt([np.linalg.norm(self.Z), self.rho * np.linalg.norm(self.U)])
-        self._balance(*(np.array([primal, dual]) / np.maximum(sizes, TINY)))
+        primal /= max(sqrt(norm(self.Z)), TINY)
+        dual /= max(sqrt(self.rho * norm(self.U)), TINY)
+        self._balance(primal, dual)
 
     def _balance(self, primal: float, dual: float) -> None:
         """Adapt the penalty to keep the two residuals within a factor of ten of each other.
@@ -261,6 +263,11 @@ class PlaneProblem:
             for name in ("psi", "delta", "alpha", "idle"):
                 setattr(self, name, getattr(self, name)[recent])
             self.gram = self.gram[np.ix_(recent, recent)]
+
+
+def norm(values: np.ndarray) -> float:
+    """Frobenius norm."""
+    return sqrt(np.vdot(values, values))
 
 
 def _are_products(gram: np.ndarray, rows: np.ndarray) -> bool:

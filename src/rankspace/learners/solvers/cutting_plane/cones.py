@@ -2,13 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import scipy.linalg
+from scipy.linalg.lapack import dsyevd, dsyevr, dsyevx
 
 # If more than one in so many eigenvalues is positive, a full decomposition costs no more.
 FULL_SHARE = 4
+
+
+def eigenvectors(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues, ascending, and eigenvectors of a symmetric matrix, which is overwritten.
+
+    LAPACK is called directly: for small matrices, the checks of `scipy.linalg.eigh` take longer.
+    """
+    values, vectors, info = dsyevd(A.T, lower=1, overwrite_a=1)
+    check_converged(info)
+    return values, vectors
+
+
+def positive_eigenvectors(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues above 0, and their eigenvectors; the symmetric matrix is overwritten."""
+    above = {"range": "V", "vl": 0.0, "vu": np.inf, "lower": 1}
+    values, vectors, n, _, info = dsyevx(A.T, overwrite_a=1, **above)
+    check_converged(info)
+    return values[:n], vectors[:, :n]
+
+
+def check_converged(info: int) -> None:
+    """Raise an error unless LAPACK has found all eigenvalues."""
+    if info:
+        raise np.linalg.LinAlgError(
+            f"eigenvalues did not converge: LAPACK returned {info}. Are there huge values?"
+        )
 
 
 class PSDCone:
@@ -24,12 +48,10 @@ class PSDCone:
 
     def split(self, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Positive eigenvalues of A and their directions, one a column."""
-        options: dict[str, Any] = {"driver": "evd"}
-        if self._last_rank * FULL_SHARE < len(A):
-            options = {"driver": "evx", "subset_by_value": (0.0, np.inf)}
-        # eigh reads only one triangle, and rounding makes the two differ.
+        # Only one triangle is read, and rounding makes the two differ.
         A = (A + A.T) / 2
-        values, vectors = scipy.linalg.eigh(A, check_finite=False, **options)
+        some = self._last_rank * FULL_SHARE < len(A)
+        values, vectors = positive_eigenvectors(A) if some else eigenvectors(A)
         positive = values > 0
         self._last_rank = int(positive.sum())
         return values[positive], vectors[:, positive]
@@ -42,9 +64,10 @@ class PSDCone:
     def largest(self, A: np.ndarray) -> float:
         """The smallest t with ``A <= t I``."""
         A = (A + A.T) / 2
-        last = (len(A) - 1, len(A) - 1)
-        options = {"eigvals_only": True, "check_finite": False}
-        return float(scipy.linalg.eigh(A, subset_by_index=last, **options)[0])
+        last = len(A)
+        values, *_, info = dsyevr(A.T, compute_v=0, range="I", il=last, iu=last)
+        check_converged(info)
+        return float(values[0])
 
     def components(self, W: np.ndarray) -> np.ndarray:
         """L with ``W = L'L``, largest directions first; one zero row for W = 0."""

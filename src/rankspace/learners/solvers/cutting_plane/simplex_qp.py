@@ -35,9 +35,13 @@ def simplex_qp(H: np.ndarray, b: np.ndarray, C: float, start: np.ndarray) -> np.
     # A slack variable turns the cap into an equality.
     wide = np.zeros((m + 1, m + 1))
     wide[:m, :m] = H
-    linear = np.append(b, 0.0)
-    a = np.append(start, max(C - start.sum(), 0.0))
-    size = np.abs(linear).max() + np.abs(wide).max() * C
+    linear = np.zeros(m + 1)
+    linear[:m] = b
+    a = np.empty(m + 1)
+    a[:m] = start
+    a[m] = max(C - start.sum(), 0.0)
+    # The largest entry of a semi-definite matrix is on its diagonal.
+    size = np.abs(b).max(initial=0.0) + H.diagonal().max(initial=0.0) * C
     if not exchange(wide, wide @ a + linear, a, PRECISION * size, 20 * (m + 10)):
         a = _interior_point(wide / size, linear / size, C)
         # An interior point has no exact zeros; these weights are rounding errors.
