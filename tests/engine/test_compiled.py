@@ -71,13 +71,11 @@ def ask(module, values=(3,), **environment):
 def ask_here(module, monkeypatch, values=(3,)):
     """Answers of the kernel in this process, imported anew, and how many came from the cache."""
     monkeypatch.syspath_prepend(str(module))
-    for name in ("kernel_double", "kernel_one"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
     double = importlib.import_module("kernel_double").double
     answers = [double(x) for x in values]
     hits = sum(double.stats.cache_hits.values())
     for name in ("kernel_double", "kernel_one"):
-        monkeypatch.delitem(sys.modules, name)
+        del sys.modules[name]
     return answers, hits
 
 
