@@ -67,6 +67,8 @@ def check_result(name: str, folder: Path = HOME / "results") -> State:
     if f"recipes/{name}.toml" in changed:
         return State(name, "stale", "its recipe has changed", changed)
     content = json.loads(results.read_text(encoding="utf-8"))
+    if content["options"] != recipe.options:
+        return State(name, "stale", "it was run with other options", changed)
     committed = printed(content, recipe.cell["place"], name)
     try:
         found = _compute_in_process(name)

@@ -138,6 +138,12 @@ def test_other_settings_than_those_that_were_run_are_stale(folder, monkeypatch):
     keep(folder, {f"recipes/{NAME}.toml": "old"})
     state = check_result(NAME, folder)
     assert (state.verdict, state.reason) == ("stale", "its recipe has changed")
+    keep(folder, {"experiments.run": "old"})
+    results = folder / NAME / "results.json"
+    content = json.loads(results.read_text())
+    content["options"]["seed"] = 1
+    results.write_text(json.dumps(content))
+    assert check_result(NAME, folder).reason == "it was run with other options"
 
 
 def test_a_recipe_without_a_cell_or_results_is_not_checked(folder, monkeypatch):
@@ -195,4 +201,6 @@ def test_results_of_other_settings_than_the_recipe_are_marked(name):
     is_of_recipe = known and read_digests(home / "code.txt")[
         settings
     ] == stale._digest_of(settings)
+    options = json.loads((home / "results.json").read_text("utf-8"))["options"]
+    is_of_recipe = is_of_recipe and options == load_recipe(name).options
     assert ("**to be rerun**" in row) == (not is_of_recipe)
