@@ -241,7 +241,7 @@ def main() -> None:
     for name in options.sets:
         for model in MODELS:
             rows += rows_of(name, model, options)
-    publish("clicks: ways of turning them into grades", HEADER, rows)
+    publish("Clicks: ways of turning them into grades", HEADER, rows)
 
 
 if __name__ == "__main__":

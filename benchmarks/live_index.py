@@ -245,7 +245,7 @@ def main() -> None:
     if options.pgvector:
         rows.append(pgvector_row(options.pgvector, options.queries))
     rows += [set_row(name) for name in options.sets]
-    publish("tune against a live index", HEADER, rows)
+    publish("Tune against a live index", HEADER, rows)
 
 
 if __name__ == "__main__":
