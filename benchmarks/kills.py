@@ -7,8 +7,8 @@ bit for bit; then the next run begins, until 20 processes were killed.
 
 from __future__ import annotations
 
+import argparse
 import multiprocessing
-import sys
 import tempfile
 import time
 import warnings
@@ -137,8 +137,11 @@ def kill_and_resume(case: str, folder: Path) -> list[Any]:
 
 
 def main() -> None:
-    """All cases, or those whose name begins with an argument, without publishing."""
-    chosen = [case for case in CASES if case.startswith(tuple(sys.argv[1:]) or "")]
+    """Kill all cases, or some without publishing them."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cases", nargs="+", default=[""], help="how names begin")
+    begins = tuple(parser.parse_known_args()[0].cases)
+    chosen = [case for case in CASES if case.startswith(begins)]
     rows = []
     for case in chosen:
         with tempfile.TemporaryDirectory() as folder:

@@ -127,7 +127,8 @@ class LORETA(BaseRanker):
     Parameters
     ----------
     n_components : int, optional
-        The rank. By default 30, or all features if there are fewer.
+        The rank. By default 30, or all features if there are fewer. There is no regulariser, so
+        more directions than the data need cost some accuracy, also on the training data.
     n_triplets : int, default=100000
         Number of triplets to draw.
     batch_size : int, default=32
