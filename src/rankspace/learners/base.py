@@ -143,7 +143,7 @@ class BaseRanker(BaseEstimator):
         check_finite(self.get_params(deep=False))
         X = self._check_items(X, y, reset)
         if isinstance(y, Relevance):
-            y = y.for_items(len(X), queries is not None)
+            y = y.for_items(X.shape[0], queries is not None)
         relevance = self._as_relevance(X, y, qid)
         queries = self._check_queries(relevance, queries)
         if sample_weight is not None:
@@ -302,7 +302,7 @@ class BaseRanker(BaseEstimator):
             check_stored_ids(y, "item", X)
         X = validate_data(self, as_rows(X), reset=False, **self._accepted)
         if isinstance(y, Relevance):
-            y = y.for_items(len(X), queries is not None)
+            y = y.for_items(X.shape[0], queries is not None)
         relevance = self._as_relevance(X, y, qid)
         queries = self._check_queries(relevance, queries)
         if not relevance.trainable.any():
