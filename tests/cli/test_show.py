@@ -118,6 +118,24 @@ def test_fit_fills_the_card_without_paths(capsys):
     assert f"data digest: {card['data_digest']}" in shown
 
 
+def test_mapped_queries_are_searched_by_the_similarity_of_the_unmapped_items(capsys):
+    METRICS["query map"].save("m")
+    words = "transform m QUERIES.npy --side queries --output out.npy"
+    assert "search: cosine with unmapped items" in answer(capsys, words)
+    items = "transform m CORPUS.npy --side items --output out.npy"
+    assert "search: inner product" in answer(capsys, items)
+
+
+def test_a_p_value_is_rounded_and_a_signal_comes_first(capsys):
+    metric = LinearMetric(MAP)
+    signal = {"gain": 0.5, "gain_high": 0.6, "gain_low": 0.4, "signal": "bm25"}
+    metric.card = {"p_value": 5.958466e-12, "signals": [signal]}
+    metric.save("m")
+    lines = answer(capsys, "show m").splitlines()
+    assert "p value: 5.96e-12" in lines
+    assert "signal    gain  gain low  gain high" in lines
+
+
 def test_a_table_of_questions_is_shown(capsys):
     metric = LinearMetric(MAP)
     row = {"label": "new documents", "unchanged": 0.5, "tuned": 0.75, "low": None}

@@ -139,6 +139,19 @@ def make_beir(folder):
         (folder / "qrels" / f"{split}.tsv").write_text("".join([header, *rows]))
 
 
+def test_a_folder_without_vectors_is_told_how_to_get_them(files, capsys):
+    make_beir(files / "beir")
+    (files / "beir" / "queries.npy").unlink()
+    words = ["tune", "beir", "--split", "train", "--output", "m"]
+    assert main(words) == 2
+    assert (
+        "The vectors of queries are missing; rankspace embed" in capsys.readouterr().err
+    )
+    (files / "beir" / "corpus.npy").unlink()
+    assert main(words) == 2
+    assert "rankspace embed beir --model MODEL" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("refit", [False, True])
 def test_tune_learns_from_one_split_and_judges_on_another(files, capsys, refit):
     make_beir(files / "beir")
@@ -159,6 +172,7 @@ def test_tune_learns_from_one_split_and_judges_on_another(files, capsys, refit):
     assert content["judged_on"] == "dev queries"
     assert content["questions"][0]["n_queries"] == 20
     assert any("learned from them too" in note for note in content["notes"]) == refit
+    assert any("--vectors beir/corpus.npy" in step for step in content["next_steps"])
     told = "learned from 30 queries of the split train, judged on 20 of dev"
     assert content["warnings"] == [told]
     X, relevance, Q = planted()

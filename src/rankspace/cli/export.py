@@ -207,11 +207,11 @@ def _bulk(metric: Any, options: argparse.Namespace, progress: Any) -> str:
 
 def _npy(metric: Any, options: argparse.Namespace, progress: Any) -> str:
     from ..export import to_npy
-    from ..export.arrays import comparison
+    from .show import search_by
 
     vectors = _items(options).vectors
     to_npy(metric, vectors, options.place, side=options.side, progress=progress)
-    return comparison(metric)
+    return search_by(metric, options.side)
 
 
 def _query_side(metric: Any, options: argparse.Namespace, progress: Any) -> str:
@@ -226,10 +226,13 @@ def _query_side(metric: Any, options: argparse.Namespace, progress: Any) -> str:
 
 def _onnx(metric: Any, options: argparse.Namespace, progress: Any) -> str:
     from ..export import to_onnx
-    from ..export.arrays import comparison
+    from .show import search_by
 
     to_onnx(metric, options.place, side=options.side)
-    return f"{comparison(metric)} between vectors mapped by the model"
+    search = search_by(metric, options.side)
+    if search.endswith("unmapped items"):
+        return f"{search}, for queries mapped by the model"
+    return f"{search} between vectors mapped by the model"
 
 
 def _pgvector(metric: Any, options: argparse.Namespace, progress: Any) -> str:

@@ -149,7 +149,7 @@ def read_corpus(options: argparse.Namespace) -> Corpus:
     dataset = open_data(options.corpus, options.split, embeddings=options.embeddings)
     relevance = dataset.relevance
     if dataset.X is None or relevance is None or relevance.has_candidate_lists:
-        raise ValueError(f"{options.corpus} has no vectors of queries and items.")
+        raise ValueError(no_vectors(options.corpus))
     relevance = with_ids(relevance)
     return Corpus(
         dataset.X,
@@ -158,6 +158,17 @@ def read_corpus(options: argparse.Namespace) -> Corpus:
         relevance.query_ids,
         relevance.query_items,
         _unjudged_notes(dataset),
+    )
+
+
+def no_vectors(source: str) -> str:
+    """What to do about a data set without vectors."""
+    rule = f"{source} must have vectors of documents and queries: got none."
+    if not Path(source).is_dir():
+        return rule
+    return (
+        f"{rule} Put corpus.npy and queries.npy into the folder, with rows in the order of the "
+        f"texts, or write them by: rankspace embed {source} --model MODEL."
     )
 
 
@@ -193,9 +204,12 @@ def training_data(options: argparse.Namespace) -> Any:
         embeddings=options.embeddings,
         unknown=options.unknown,
     )
-    if dataset.X is None or dataset.relevance is None:
+    if dataset.X is None:
+        raise ValueError(no_vectors(options.data))
+    if dataset.relevance is None:
         raise ValueError(
-            f"{options.data} must have vectors and judgments to learn from."
+            f"{options.data} must have judgments to learn from, such as qrels/train.tsv with the "
+            "columns query-id, corpus-id and score: got none."
         )
     return dataset
 

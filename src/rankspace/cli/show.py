@@ -30,7 +30,21 @@ KEYS = (
     "rankspace",
     "date",
 )
-COLUMNS = ("label", "unchanged", "memory", "tuned", "difference", "low", "high")
+COLUMNS = (
+    *(
+        "label",
+        "signal",
+        "weight",
+        "weight_low",
+        "weight_high",
+        "gain",
+        "gain_low",
+        "gain_high",
+    ),
+    *("unchanged", "memory", "tuned", "difference", "low", "high"),
+)
+# Numbers of which three digits are enough.
+ROUNDED = ("p_value",)
 MAX_WIDTH = 200  # characters of one value: texts of a file may be of any length
 
 
@@ -139,6 +153,13 @@ def next_steps(metric: Any, kind: str, path: str) -> Next:
     return Next(advice, [items, faiss, queries, onnx, service])
 
 
+def search_by(metric: Any, side: str | None) -> str:
+    """How to search for vectors that a metric mapped."""
+    if side == "queries" and kind_of(metric) == "query map":
+        return f"{_search(metric)} with unmapped items"
+    return _mapped(metric)
+
+
 def _kernel_steps(metric: Any, transform: str, path: str) -> Next:
     if metric.is_precomputed:
         advice = (
@@ -194,6 +215,8 @@ def _card_lines(card: Mapping[str, Any]) -> list[str]:
         if _is_table(value):
             lines += ["", *_table_lines(value), ""]
         else:
+            if name in ROUNDED and isinstance(value, float):
+                value = float(f"{value:.3g}")
             lines.append(f"{_plain(name.replace('_', ' '))}: {_plain(value)}")
     return lines
 

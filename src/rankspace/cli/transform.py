@@ -34,8 +34,8 @@ def add_transform(verbs: Any) -> None:
 def transform(options: argparse.Namespace) -> str:
     """Map vectors by a metric."""
     from ..export import to_npy
-    from ..export.arrays import comparison
     from ..metrics import load_metric
+    from .show import search_by
 
     metric: Any = load_metric(options.metric)
     with Progress("rankspace transform") as progress:
@@ -52,10 +52,10 @@ def transform(options: argparse.Namespace) -> str:
             {
                 "shape": [n_rows, width],
                 "output": options.output,
-                "search": comparison(metric),
+                "search": search_by(metric, options.side),
             }
         )
     return (
         f"mapped {n_rows} vectors to {width} components: wrote {options.output}; search: "
-        f"{comparison(metric)}"
+        f"{search_by(metric, options.side)}"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from .card import command_of
@@ -125,11 +126,26 @@ def tune(options: argparse.Namespace) -> str:
 
 def _with_files(tuned: Any, options: argparse.Namespace) -> Any:
     """The result with the files of this command in the commands to run next."""
-    from .._engine.vectors import is_vector_file
-
-    items = options.data if is_vector_file(options.data) else None
-    report = tuned.report.with_files(options.output, items, options.queries)
+    items, queries = _vector_files(options)
+    report = tuned.report.with_files(options.output, items, queries)
     return replace(tuned, report=report)
+
+
+def _vector_files(options: argparse.Namespace) -> tuple[str | None, str | None]:
+    """The files of vectors of documents and queries, if this data set has files."""
+    from .._engine.vectors import is_vector_file, is_vector_source
+    from ..datasets._beir import embedding_files
+
+    if is_vector_source(options.data):
+        items = options.data if is_vector_file(options.data) else None
+        return items, options.queries
+    if not Path(options.data).is_dir():
+        return None, None
+    names = options.embeddings or embedding_files(Path(options.data))
+    if names is None:
+        return None, None
+    corpus, queries = (str(Path(options.data) / name) for name in names)
+    return corpus, queries
 
 
 def _written(tuned: Any, options: argparse.Namespace) -> str:

@@ -213,18 +213,9 @@ def _read_embeddings(
     if chosen is False:
         return None, None
     if chosen is None:
-        corpus = _vector_files(folder, "corpus")
-        queries = _vector_files(folder, "queries")
-        if not corpus and not queries:
+        chosen = embedding_files(folder)
+        if chosen is None:
             return None, None
-        if (len(corpus), len(queries)) != (1, 1):
-            names = ", ".join(corpus + queries)
-            raise ValueError(
-                f"{folder} must hold one corpus*.npy and one queries*.npy, or .npz or "
-                f".safetensors: got {names}. Choose with "
-                'embeddings=("corpus....npy", "queries....npy").'
-            )
-        chosen = (corpus[0], queries[0])
     X = read_vectors(folder / chosen[0], n_texts)
     queries = read_vectors(folder / chosen[1], n_queries)
     if X.shape[1] != queries.shape[1]:
@@ -234,6 +225,30 @@ def _read_embeddings(
             "embeddings=(..., ...)."
         )
     return X, queries
+
+
+def embedding_files(folder: Path) -> tuple[str, str] | None:
+    """Names of the files of corpus and queries with vectors, or None where there are none."""
+    corpus = _vector_files(folder, "corpus")
+    queries = _vector_files(folder, "queries")
+    if not corpus and not queries:
+        return None
+    if (len(corpus), len(queries)) == (1, 1):
+        return corpus[0], queries[0]
+    way_out = (
+        "Choose two of them: embeddings=(corpus, queries) in the library, --embeddings CORPUS "
+        "QUERIES on the command line."
+    )
+    if not corpus or not queries:
+        way_out = (
+            f"The vectors of {'queries' if corpus else 'corpus'} are missing; rankspace embed "
+            "writes both from the texts."
+        )
+    names = ", ".join(corpus + queries)
+    raise ValueError(
+        f"{folder} must hold one corpus*.npy and one queries*.npy, or .npz or .safetensors: got "
+        f"{names}. {way_out}"
+    )
 
 
 def _vector_files(folder: Path, stem: str) -> list[str]:

@@ -326,7 +326,8 @@ class Index:
         if Q is None:
             if self.metric is not None and not self.metric.symmetric:
                 raise ValueError(
-                    "the metric maps queries and items differently: pass the queries as Q."
+                    "the metric maps queries and items differently: pass the queries as Q "
+                    "(--queries on the command line)."
                 )
             if query_items is None:
                 query_items = np.arange(self.n_items)
