@@ -141,6 +141,7 @@ def test_the_readme_shows_what_its_commands_print(tmp_path, monkeypatch, capsys)
     if not page.exists():
         pytest.skip("the documentation is not beside the tests")
     monkeypatch.chdir(tmp_path)
+    pytest.importorskip("faiss")
     (code,) = code_blocks(page)
     exec(compile(code, page.name, "exec"), {})
     blocks = re.findall(r"```console\n(.*?)```", page.read_text(), re.S)
