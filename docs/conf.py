@@ -77,6 +77,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
     "filename_pattern": "plot_",
+    "within_subsection_order": "gallery_order.place",
     "download_all_examples": False,
     "show_signature": False,
     "min_reported_time": 3600,
