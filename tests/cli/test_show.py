@@ -129,11 +129,13 @@ def test_mapped_queries_are_searched_by_the_similarity_of_the_unmapped_items(cap
 def test_a_p_value_is_rounded_and_a_signal_comes_first(capsys):
     metric = LinearMetric(MAP)
     signal = {"gain": 0.5, "gain_high": 0.6, "gain_low": 0.4, "signal": "bm25"}
-    metric.card = {"p_value": 5.958466e-12, "signals": [signal]}
+    weights = {"bm25": 8.0, "vectors": 1.0}
+    metric.card = {"p_value": 5.958466e-12, "signals": [signal], "weights": weights}
     metric.save("m")
     lines = answer(capsys, "show m").splitlines()
     assert "p value: 5.96e-12" in lines
     assert "signal    gain  gain low  gain high" in lines
+    assert any("Fuse the lists of all signals" in line for line in lines)
 
 
 def test_a_table_of_questions_is_shown(capsys):

@@ -90,7 +90,13 @@ def show(options: argparse.Namespace) -> str:
     if metric.parameters and "parameters" not in metric.card:
         lines.append(f"parameters: {_plain(metric.parameters)}")
     lines += _card_lines(metric.card)
-    lines += ["", f"Next: {following.advice}"]
+    advice = following.advice
+    weights = metric.card.get("weights")
+    if isinstance(weights, Mapping) and len(weights) > 1:
+        advice += (
+            " Fuse the lists of all signals by Ranking.fuse, with the weights above."
+        )
+    lines += ["", f"Next: {advice}"]
     return "\n".join([*lines, *(f"  {command}" for command in following.commands)])
 
 
