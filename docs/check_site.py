@@ -1,7 +1,8 @@
 """Open every page of the built site in Chromium, on a screen and on a phone.
 
-Checked on each page: its title, that the console is silent, that no formula is left as raw TeX, and
-that the page is no wider than the screen. Nothing is loaded but the files of the site.
+Checked on each page: its title, that the console is silent, that no formula is left as raw TeX,
+that no name of a measure is an address of mail, and that the page is no wider than the screen.
+Nothing is loaded but the files of the site.
 
 python docs/check_site.py docs/_build/html [--pictures FOLDER] [--pages index quickstart]
 """
@@ -163,6 +164,8 @@ def faults_of(browser: Browser, title: str) -> list[str]:
         faults.append(f"title: {shown!r}, not {plain(title)!r}")
     if "$" in browser.value(PROSE):
         faults.append("a raw dollar sign")
+    if browser.value("document.querySelector('a[href^=\"mailto:\"]') !== null"):
+        faults.append("a link to an address of mail")
     if browser.value(OVERFLOW) > 0:
         faults.append(f"{browser.value(OVERFLOW)} pixels wider than the screen")
     return faults

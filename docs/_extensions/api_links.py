@@ -1,4 +1,4 @@
-"""Names of the public API in the prose of the guides link to their pages."""
+"""Names of the public API in the prose of the guides link to their pages; measures do not."""
 
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -27,6 +27,14 @@ def link_names(app: Sphinx, doctree: nodes.document, name: str) -> None:
         literal.replace_self(link)
 
 
+def unlink_measures(app: Sphinx, doctree: nodes.document) -> None:
+    """Docutils takes names of measures, such as ndcg@10, for addresses of mail."""
+    for link in list(doctree.findall(nodes.reference)):
+        if link.get("refuri", "").startswith("mailto:"):
+            link.replace_self(link.children)
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
+    app.connect("doctree-read", unlink_measures)
     app.connect("doctree-resolved", link_names)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
