@@ -129,6 +129,7 @@ def test_numbers_that_may_count_from_1_are_noted(capsys, verb):
 def test_judgments_that_fit_one_row_earlier_are_refused(rng, capsys, verb):
     """Neither row 0 nor row n is judged, so all ids match; only what they say differs."""
     X = rng.standard_normal((80, 6))
+    X[5] = 0  # has no cosine, but a Euclidean distance
     np.save("X.npy", X)
     np.save("Q.npy", X[:60] + 0.1)
     write_lines("query-ids", [f"q{row}" for row in range(60)])

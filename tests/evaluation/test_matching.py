@@ -52,6 +52,38 @@ def test_the_same_ids_join(collection):
     assert evaluate(rank(collection), relevance, "r@5").means["r@5"] == 1
 
 
+def test_lists_without_n_items_take_it_from_the_ranking():
+    """Each query is a new vector beside the row that answers it, which is no query."""
+    X = np.arange(4.0)[:, None]
+    index, Q = Index(X), X[:4] + 0.1
+    lists = [[0], [1], [2], [3]]
+    for n in (2, 4):
+        whole = Relevance.from_lists(lists[:n], n_items=4)
+        expected = evaluate(index.rank(Q[:n]), whole, "map").means
+        assert expected == {"map": 1.0}
+        blocks = index.blocks(Q[:n])
+        assert (
+            evaluate(blocks, Relevance.from_lists(lists[:n]), "map").means == expected
+        )
+    ranking = index.rank(Q[:2])
+    assert evaluate(ranking, Relevance.from_lists(lists[:2]), "map").means == expected
+
+
+def test_lists_whose_queries_may_be_rows_or_not_are_refused():
+    """Rows that are queries are left out of their lists, which would leave out all answers."""
+    ranking = Index(np.arange(4.0)[:, None]).rank(np.arange(4.0)[:, None] + 0.1)
+    run = Ranking.from_run({str(q): {str(q): 1.0} for q in range(4)})
+    lists = [[0], [1], [2], [3]]
+    named = Relevance.from_lists(lists, query_ids=["0", "1", "2", "3"])
+    for ranked, relevance in ((ranking, Relevance.from_lists(lists)), (run, named)):
+        with pytest.raises(ValueError, match=r"both list row 0 for query 0.*n_items"):
+            evaluate(ranked, relevance, "map")
+    # Nobody needs to know where the lists leave out the row of the query.
+    rows = Index([[0.0], [1.0], [5.0], [6.0]]).rank()
+    ours = Relevance.from_lists([[0, 1], [0, 1], [2, 3], [2, 3]])
+    assert evaluate(rows, ours, "map").means == {"map": 1.0}
+
+
 @pytest.mark.parametrize("kind", ["query", "item"])
 def test_rows_from_0_do_not_join_ids_from_1(collection, kind):
     """Without this check, each list is scored by the judgments of its neighbour."""

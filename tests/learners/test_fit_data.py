@@ -173,6 +173,18 @@ def test_validation_queries_may_be_separate(data):
     assert model.best_score_ == pytest.approx(score)
 
 
+@pytest.mark.parametrize("n", [4, 6])
+def test_lists_of_a_validation_set_take_the_number_of_items_from_it(data, n):
+    X, y, _ = data
+    sets = {"X_val": X[24:30], "queries_val": X[30 : 30 + n] + 0.1}
+    lists = [[q, (q + 1) % 6] for q in range(n)]
+    scores = []
+    for judged in (Relevance.from_lists(lists, n_items=6), Relevance.from_lists(lists)):
+        model = frml().fit(X[:24], y[:24], y_val=judged, **sets)
+        scores.append(model.best_score_)
+    assert scores[0] == scores[1]
+
+
 def test_mlr_cv_chooses_on_the_set_that_was_passed(data):
     X, y, _ = data
     sets = {"X_val": X[24:], "y_val": y[24:]}

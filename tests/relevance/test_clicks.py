@@ -158,6 +158,7 @@ def test_words_and_numbers_say_whether_it_was_clicked():
         ({"position": [{}] * 7}, {}, "whole numbers from 1: got {}"),
         ({"clicked": [[1]] * 7}, {}, "clicked must be 0 or 1"),
         ({"query": None}, {}, "must have a query in each row"),
+        ({"query": pd.NA}, {}, "must have a query in each row"),
         (
             {},
             {"propensities": [1.0]},
@@ -165,6 +166,8 @@ def test_words_and_numbers_say_whether_it_was_clicked():
         ),
         ({}, {"propensities": [0.0]}, "probabilities above 0"),
         ({}, {"propensities": [2.0]}, "probabilities above 0"),
+        ({}, {"propensities": [[1.0], [1.0, 0.5]]}, "probabilities above 0"),
+        ({}, {"propensities": "high"}, "probabilities above 0"),
         ({}, {"min_impressions": 0}, "min_impressions must be a whole number from 1"),
         ({}, {"since": "spring"}, "times must be dates"),
         ({}, {"since": 3}, "times must be numbers"),

@@ -102,6 +102,20 @@ def test_runs_and_smaller_vectors_go_with_fields():
     assert "Join the fields of documents and of queries first" in str(tuned)
 
 
+def test_ids_beside_fields_must_be_those_of_the_judgments():
+    X, _, Q = data()
+    items, names = [f"d{i}" for i in range(200)], [f"q{i}" for i in range(N)]
+    both = {}
+    for side, (blocks, ids) in {"X": (X, items), "queries": (Q, names)}.items():
+        named = {name: (block, ids) for name, block in blocks.items()}
+        both[side] = Fields.from_ids(named, ids)
+    by_id = {name: {items[0]: 1} for name in names}
+    for kind, ids in (("item", (items[::-1], names)), ("query", (items, names[::-1]))):
+        relevance = Relevance.from_qrels(by_id, item_ids=ids[0], query_ids=ids[1])
+        with pytest.raises(ValueError, match=f"^{kind}_ids of the judgments must be"):
+            tune(relevance=relevance, **both)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -106,7 +106,14 @@ def test_judgments_in_every_form_are_the_same():
     for judged in (near, by_id, frame, Relevance.from_qrels(by_id, query_ids=names)):
         tuned = tune(Store(X), judged, queries=Q, query_ids=names, **OPTIONS)
         values.append(tuned.report.before.means)
+    table = pd.DataFrame({"id": names, "vector": list(Q)})
+    values.append(tune(Store(X), by_id, queries=table, **OPTIONS).report.before.means)
     assert values[1:] == values[:-1]
+    with pytest.raises(ValueError, match="query_ids must be those that are stored"):
+        tune(Store(X), by_id, queries=table, query_ids=names[::-1])
+    judged = Relevance.from_qrels(by_id, query_ids=names[::-1])
+    with pytest.raises(ValueError, match="query_ids of the judgments must be those"):
+        tune(Store(X), judged, queries=table)
 
 
 def test_documents_of_equal_vectors_are_told_apart_by_row():
@@ -193,6 +200,8 @@ def test_judgments_that_do_not_fit_are_refused():
     refused("which are numbers: got 'd'", judged=[["d"]] * 60)
     labels = Relevance.from_labels(np.arange(60) % 2, query_labels=np.arange(60) % 2)
     refused("judgments of single documents", judged=labels)
+    with pytest.raises(TypeError, match="tune needs judgments"):
+        tune(Store(problem(60)[0]), None, queries=np.ones((60, D)))
 
 
 class Wrong(Store):
@@ -234,6 +243,7 @@ class Wrong(Store):
         ),
         ({"fetch": lambda found: np.full(found.shape, "x")}, "fetch must be numbers"),
         ({"fetch": lambda found: found[1:]}, "a vector for each of"),
+        ({"fetch": lambda found: [found[0], found[0][1:]]}, "as many in each row"),
         ({"fetch": lambda found: np.nan * found}, "must be in the index"),
     ],
 )

@@ -238,7 +238,6 @@ def _check_not_shifted(
     """Raise if vectors are far more alike under the judgments of the rows before those named."""
     import numpy as np
 
-    from .._engine.similarity import unit_rows
     from ..evaluation.matching import relevant_pairs
     from ..relevance.joins import check_not_shifted
 
@@ -251,9 +250,11 @@ def _check_not_shifted(
         return
 
     def cosines(q: np.ndarray, x: np.ndarray) -> np.ndarray:
-        left, right = unit_rows(queries[q], "queries"), unit_rows(X[x], "X")
-        found: np.ndarray = np.einsum("ij,ij->i", left, right)
-        return found
+        left, right = queries[q].astype(float), X[x].astype(float)
+        lengths = np.linalg.norm(left, axis=1) * np.linalg.norm(right, axis=1)
+        # Zero vectors are near to nothing: other similarities than the cosine may have them.
+        products = np.einsum("ij,ij->i", left, right)
+        return np.divide(products, lengths, out=np.zeros(q.size), where=lengths > 0)
 
     check_not_shifted(kinds, pairs, cosines)
 

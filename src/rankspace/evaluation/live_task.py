@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from .._engine.checks import check_choice
 from .._engine.parallel import current_backend
 from .._engine.similarity import unit_rows
+from ..relevance.inputs import check_stored_ids, is_by_id, row_ids
 from ..relevance.relevance import Relevance
 from ..relevance.rows import as_ids
 from ..search.exact import as_vectors
@@ -59,6 +59,10 @@ def check_live_task(
             "a live index is searched from this process, not from the workers of a cluster: tune "
             "it without a cluster."
         )
+    if is_by_id(judgments):
+        query_ids = row_ids(queries, query_ids, "query")
+    if isinstance(judgments, Relevance):
+        check_stored_ids(judgments, "query", queries)
     queries = as_vectors(queries, "queries")
     cut = _check_measure(measure)
     similarity = similarity or getattr(index, "similarity", None) or "cosine"
@@ -120,7 +124,12 @@ def _by_name(judgments: Any, n_queries: int, query_ids: Any) -> Relevance:
                 f"from_clicks have them: got a background of {judgments.background!r} items."
             )
         return judgments
-    if isinstance(judgments, Mapping) or hasattr(judgments, "columns"):
+    if judgments is None:
+        raise TypeError(
+            "tune needs judgments: a Relevance, lists of documents, or a mapping or dataframe by "
+            "id. Got None."
+        )
+    if is_by_id(judgments):
         if query_ids is None:
             raise ValueError(
                 "judgments by id need query_ids, the ids of the rows of queries: got none."

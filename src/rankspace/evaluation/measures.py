@@ -19,9 +19,11 @@ from .custom import CustomMeasure, custom_name, custom_scores, is_error
 from .matching import (
     by_id,
     check_items,
+    check_own_items,
     check_queries,
     check_run_not_shifted,
     named_like,
+    sized_like,
 )
 from .report import Comparison, Report, compare
 from .scoring import ListScorer
@@ -268,9 +270,9 @@ def evaluate(
             f"relevance must be a Relevance: got {type(relevance).__name__}. Pass "
             "Relevance.from_labels, from_lists or from_qrels of it."
         )
-    relevance = named_like(ranking, relevance)
-    if isinstance(ranking, Ranking) and ranking.n_items != relevance.n_items:
-        relevance = relevance.for_items(ranking.n_items, separate_queries=True)
+    relevance = named_like(ranking, sized_like(ranking, relevance))
+    if isinstance(ranking, Ranking) and relevance.n_items_is_open:
+        check_own_items(ranking, relevance)
     evaluator = _Evaluator(relevance, names, custom, mean_of_ties=ties == "mean")
     evaluator.evaluate(ranking)
     values = evaluator.values

@@ -17,7 +17,7 @@ from ..relevance.inputs import (
     check_items,
     check_queries_are_rows,
     check_query_vectors,
-    check_stored_ids,
+    check_stored_order,
     is_by_id,
     row_ids,
 )
@@ -137,9 +137,7 @@ def check_task(
     if is_by_id(relevance):
         item_ids = row_ids(X, item_ids, "item")
         query_ids = row_ids(queries, query_ids, "query")
-    if isinstance(relevance, Relevance):
-        check_stored_ids(relevance, "item", X)
-        check_stored_ids(relevance, "query", queries)
+    check_stored_order(relevance, X, queries)
     check_same_columns(column_names(X), column_names(queries), "queries")
     X = as_vectors(X, "X")
     if queries is not None:

@@ -142,9 +142,7 @@ class BaseRanker(BaseEstimator):
         """Validate the training data, and drop queries that have nothing to learn from."""
         check_finite(self.get_params(deep=False))
         X = self._check_items(X, y, reset)
-        if isinstance(y, Relevance):
-            y = y.for_items(X.shape[0], queries is not None)
-        relevance = self._as_relevance(X, y, qid)
+        relevance = self._as_relevance(X, y, qid, queries is not None)
         queries = self._check_queries(relevance, queries)
         if sample_weight is not None:
             relevance = _weighted(relevance, sample_weight)
@@ -184,12 +182,15 @@ class BaseRanker(BaseEstimator):
             "ensure_all_finite": finite,
         }
 
-    def _as_relevance(self, X: np.ndarray, y: Any, qid: Any) -> Relevance:
+    def _as_relevance(
+        self, X: np.ndarray, y: Any, qid: Any, separate_queries: bool
+    ) -> Relevance:
         """Build a Relevance from labels, or from grades of candidate lists."""
-        relevance = y
         if qid is not None:
             relevance = Relevance.from_groups(y, qid)
-        elif not isinstance(y, Relevance):
+        elif isinstance(y, Relevance):
+            relevance = y.for_items(X.shape[0], separate_queries)
+        else:
             relevance = Relevance.from_labels(y)
         check_items(relevance, X)
         if relevance.has_candidate_lists and not self._accepts_lists:
@@ -301,9 +302,7 @@ class BaseRanker(BaseEstimator):
         if isinstance(y, Relevance):
             check_stored_ids(y, "item", X)
         X = validate_data(self, as_rows(X), reset=False, **self._accepted)
-        if isinstance(y, Relevance):
-            y = y.for_items(X.shape[0], queries is not None)
-        relevance = self._as_relevance(X, y, qid)
+        relevance = self._as_relevance(X, y, qid, queries is not None)
         queries = self._check_queries(relevance, queries)
         if not relevance.trainable.any():
             logger.warning("no query has both relevant and irrelevant items to rank.")

@@ -128,7 +128,7 @@ def validation_split(
         raise ValueError("X_val needs y_val, the labels or the Relevance of its rows.")
     check_same_steps(learner, "X_val")
     X_val = validate_data(learner, as_rows(X_val), reset=False, **learner._accepted)
-    judged = learner._as_relevance(X_val, y_val, None)
+    judged = learner._as_relevance(X_val, y_val, None, queries_val is not None)
     if not judged.trainable.any():
         raise ValueError(
             "a validation set needs a query with relevant and irrelevant items: got "

@@ -162,8 +162,10 @@ class FRML(CallbackFit, ValidatedFit, LinearRanker):
     scaling_ : {"standard", "none"}
         Whether features were standardised.
 
-    Notes ----- A triplet costs O(draws m) to find a violator, or O(n m) for a search of all n
-    items, and O(d m) to update L. Dense points are embedded in full only from time to time:
+    Notes
+    -----
+    A triplet costs O(draws m) to find a violator, or O(n m) for a search of all n items, and O(d m)
+    to update L. Dense points are embedded in full only from time to time:
     violators are drawn by distances ``|L(x - z)|`` that err by at most ``0.1 |L| |x - z|``
     (Frobenius norm of L), and those that do not violate the margin by exact distances are left out.
     If all inner products of the points fit in ``max_memory`` and features are many, steps use them

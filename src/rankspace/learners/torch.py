@@ -52,6 +52,7 @@ def batch_of(embeddings: Any, relevance: Any, queries: Any = None) -> Batch:
         if torch.is_tensor(labels):
             labels = labels.detach().cpu().numpy()
         relevance = Relevance.from_labels(labels)
+    relevance = relevance.for_items(len(embeddings), queries is not None)
     check_items(relevance, embeddings)
     numbers = np.flatnonzero(relevance.trainable & (relevance.weights > 0))
     if not numbers.size:

@@ -84,11 +84,18 @@ def read_log(log: Any, with_time: bool) -> Log:
     else:
         columns = _read_csv(log, wanted)
     for kind, values in columns.items():
-        if any(value is None or value != value for value in values):
+        if any(map(_is_missing, values)):
             raise ValueError(
                 f"a click log must have a {kind} in each row: one lacks it."
             )
     return columns
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether there is no value: None, NaN, or what pandas has in their place."""
+    if value is None or type(value).__name__ == "NAType":
+        return True
+    return bool(value != value)
 
 
 def _read_dataframe(log: Any, wanted: Sequence[str]) -> Log:
@@ -193,7 +200,10 @@ def _propensities(positions: np.ndarray, propensities: Any) -> np.ndarray:
     """The probability that each impression was examined."""
     if propensities is None:
         return np.ones(positions.size)
-    table = np.asarray(propensities, dtype=float)
+    try:
+        table = np.asarray(propensities, dtype=float)
+    except (TypeError, ValueError):
+        table = np.array([np.nan])  # no probability
     if table.ndim != 1 or not ((table > 0) & (table <= 1)).all():
         raise ValueError(
             "propensities must be probabilities above 0 of the positions from 1 on: got "

@@ -75,6 +75,13 @@ def check_stored_ids(relevance: Relevance, kind: str, X: Any) -> None:
         _check_same_order(kind, ids, stored, f"{kind}_ids of the judgments")
 
 
+def check_stored_order(relevance: Any, X: Any, queries: Any) -> None:
+    """Raise if judgments have other ids of items or queries than these store beside them."""
+    if isinstance(relevance, Relevance):
+        check_stored_ids(relevance, "item", X)
+        check_stored_ids(relevance, "query", queries)
+
+
 def _check_same_order(kind: str, ids: Any, stored: list[str], name: str) -> None:
     if len(ids) != len(stored):
         # The check of shapes says so.

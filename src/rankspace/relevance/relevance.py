@@ -256,7 +256,7 @@ class Relevance:
         n_items : int, optional
             Number of rows of ``X``. If it is left out, estimators, `tune` and `evaluate` take it
             from their data: with separate queries there is one list for each of these, otherwise
-            one for each row of ``X``.
+            one for each row of ``X``. `evaluate` of a `Ranking` needs it if row i answers query i.
         query_rows : array-like of shape (n_queries,), optional
             The row of ``X`` that each query is. If it is left out and ``n_items`` is given, the
             queries are separate from ``X``.
@@ -302,8 +302,10 @@ class Relevance:
     def for_items(self, n_items: int, separate_queries: bool) -> Relevance:
         """The relevance for this number of items, if `from_lists` was not told it."""
         n_listed = int(self.items.max(initial=-1)) + 1
-        if not (self.n_items_is_open and separate_queries) or n_listed > n_items:
+        if not self.n_items_is_open or n_listed > n_items:
             return self
+        if not separate_queries:
+            return self._with(n_items_is_open=False)
         query_items = np.full(self.n_queries, -1)
         return self._with(
             n_items=n_items, query_items=query_items, n_items_is_open=False
@@ -744,6 +746,13 @@ class Relevance:
         exists = (self.query_items >= 0) & (at < keys.size)
         exists[exists] = keys[at[exists]] == wanted[exists]
         return np.where(exists, at, -1)
+
+    @property
+    def is_own_relevant(self) -> np.ndarray:
+        """Mask of the queries that are judged relevant to themselves, which counts nowhere."""
+        own = self._own_judgments
+        grades = np.append(self.grades, np.nan)[own]
+        return grades >= self.min_relevant_grade
 
     # ------------------------------------------------------------------ one query
 

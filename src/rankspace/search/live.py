@@ -317,13 +317,15 @@ def _checked_id(id: Any) -> int | str:
 
 def _float_array(values: Any, name: str) -> np.ndarray:
     """Real numbers, in single precision if they are so."""
-    array = np.asarray(values)
-    if array.dtype.kind in "biuf":
-        return array
     try:
+        array = np.asarray(values)
+        if array.dtype.kind in "biuf":
+            return array
         return array.astype(object).astype(float)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be numbers: got {array.dtype}.") from error
+        raise ValueError(
+            f"{name} must be numbers, as many in each row: got {type(values).__name__} of others."
+        ) from error
 
 
 def fetched(index: LiveIndex, ids: Sequence[Any]) -> np.ndarray:

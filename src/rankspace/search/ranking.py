@@ -187,6 +187,10 @@ class Ranking:
         -------
         Ranking
         """
+        if not isinstance(run, Mapping):
+            raise ValueError(
+                f"a run must be {{query: {{item: score}}}}: got {type(run).__name__}."
+            )
         if not all(isinstance(row, Mapping) for row in run.values()):
             raise ValueError(
                 "a run must be {query: {item: score}}: got a query whose list has no scores."

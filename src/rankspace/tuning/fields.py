@@ -15,7 +15,7 @@ from ..evaluation.search_task import SearchTask
 from ..learners.families import Family
 from ..learners.fields import FieldFamily
 from ..metrics.embedding import BilinearMetric, EmbeddingMetric, unchanged_metric
-from ..relevance.inputs import row_ids
+from ..relevance.inputs import check_stored_order, row_ids
 from ..relevance.relevance import Relevance
 from ..search.index import Index
 from .parts import Corpus, Learned, Request
@@ -73,6 +73,7 @@ class FieldCorpus(Corpus):
     def __init__(self, request: Request) -> None:
         similarity = check_field_options(request.similarity, request.methods)
         self.fields, by_field = joined_fields(request.X, request.queries)
+        check_stored_order(request.relevance, self.fields, by_field)
         joined = replace(
             request,
             X=np.asarray(self.fields),
