@@ -71,6 +71,10 @@ def test_blocks_and_workers_score_functions(rng):
     assert report.smaller_is_better == {"first_place"}
 
 
+def without_return(grades, ideal):
+    grades.sum()
+
+
 @pytest.mark.parametrize(
     ("measures", "options", "message"),
     [
@@ -79,6 +83,7 @@ def test_blocks_and_workers_score_functions(rng):
         ([reciprocal, reciprocal], {}, "different names: got reciprocal, reciprocal"),
         (reciprocal, {"ties": "mean"}, "needs measures by name: got reciprocal"),
         (np.multiply.outer, {}, "returned array"),
+        (without_return, {}, "without_return returned None"),
         ([], {}, "name at least one measure"),
     ],
 )

@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from rankspace import AsymmetricMetric, LinearMetric, load_metric, tune
@@ -130,6 +131,15 @@ def test_bad_arguments(rng):
         check_drift(metric, np.ones((9, 4)))
     with pytest.raises(ValueError, match=r"at least 5 queries .* got 9 and 3"):
         check_drift(metric, np.eye(3))
+
+
+def test_queries_may_be_a_dataframe_or_lists(rng):
+    old, new = rng.normal(size=(30, 3)), rng.normal(size=(20, 3))
+    expected = check_drift(learned(old), new)
+    for kind in (pd.DataFrame, list):
+        metric = learned(old)
+        metric.keep_query_sample(kind(old))
+        assert check_drift(metric, kind(new)) == expected
 
 
 def test_queries_may_be_wider_than_items(rng):

@@ -158,6 +158,10 @@ def test_lists_that_cannot_be_summed_are_refused():
         Ranking.fuse({})
     with pytest.raises(ValueError, match=r"mapping of names to rankings.*got list"):
         Ranking.fuse([endless])
+    with pytest.raises(ValueError, match=r"a Ranking each: got dict for .run."):
+        Ranking.fuse({"run": {"q": {"a": 1.0}}})
+    with pytest.raises(ValueError, match=r"a run must be .*: got list"):
+        Ranking.from_run([1.0])
 
 
 @settings(deadline=None, max_examples=50)

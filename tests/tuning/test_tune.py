@@ -704,7 +704,7 @@ def test_wrong_judgments_are_named():
         tune(X, {"a": ["b"]}, queries=Q)
     with pytest.raises(ValueError, match="got 200 items and 150 rows"):
         tune(X[:150], relevance, queries=Q)
-    with pytest.raises(TypeError, match=r"tune needs judgments: .* Got None"):
+    with pytest.raises(TypeError, match=r"judgments must be a Relevance.* got None"):
         tune(X, None, queries=Q)
     with pytest.raises(ValueError, match="candidate lists"):
         tune(X, Relevance.from_groups(np.arange(200) % 3, np.arange(200) // 10))

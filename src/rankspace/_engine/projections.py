@@ -35,6 +35,13 @@ def evenly_spaced(n_rows: int, n: int) -> np.ndarray:
     return np.linspace(0, n_rows - 1, min(n_rows, n)).astype(np.int64)
 
 
+def spread_rows(Q: Any, n: int) -> Any:
+    """At most n rows, spread over all, of a matrix or a dataframe."""
+    if not hasattr(Q, "tocsr"):
+        Q = np.asarray(Q)
+    return Q[evenly_spaced(Q.shape[0], n)]
+
+
 def project(Q: Any, name: str, *, unit: bool) -> np.ndarray:
     """Projections (n_rows, N_PROJECTIONS) in float32, of rows at unit length if wanted.
 

@@ -76,7 +76,8 @@ def ideal_grades(relevance: Relevance, query: int) -> np.ndarray:
 
 def _score(measure: CustomMeasure, ranked: np.ndarray, ideal: np.ndarray) -> float:
     score: Any = measure(ranked.copy(), ideal.copy())
-    if np.ndim(score) or not np.isreal(score) or np.isinf(score):
+    is_number = not np.ndim(score) and np.asarray(score).dtype.kind in "biuf"
+    if not is_number or np.isinf(score):
         raise ValueError(
             f"a measure must return a finite number, or NaN to leave a query out: "
             f"{custom_name(measure)} returned {score!r}."

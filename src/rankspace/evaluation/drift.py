@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._engine.projections import MAX_SAMPLE, evenly_spaced, project
+from .._engine.projections import MAX_SAMPLE, project, spread_rows
 from .._engine.rows import check_n_features
 from .._engine.vectors import as_rows
 from ..relevance.splits import Split
@@ -113,8 +113,8 @@ def check_drift(
             "vectors. Learn it again, or call metric.keep_query_sample(queries)."
         )
     queries = as_rows(queries, "queries")
-    check_n_features(queries, _query_width(metric), "queries")
-    rows = queries[evenly_spaced(queries.shape[0], MAX_NEW)]
+    rows = spread_rows(queries, MAX_NEW)
+    check_n_features(rows, _query_width(metric), "queries")
     unit = getattr(metric, "similarity", None) == "cosine"
     new = project(rows, "queries", unit=unit)
     if min(len(old), len(new)) < MIN_QUERIES:

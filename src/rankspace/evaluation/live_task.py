@@ -126,8 +126,8 @@ def _by_name(judgments: Any, n_queries: int, query_ids: Any) -> Relevance:
         return judgments
     if judgments is None:
         raise TypeError(
-            "tune needs judgments: a Relevance, lists of documents, or a mapping or dataframe by "
-            "id. Got None."
+            "judgments must be a Relevance, lists of documents, or a mapping or dataframe by id: "
+            "got None."
         )
     if is_by_id(judgments):
         if query_ids is None:

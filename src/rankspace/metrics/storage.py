@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from .._engine.files import PathLike, foreign_bytes, replacing
-from .._engine.projections import MAX_SAMPLE, N_PROJECTIONS, evenly_spaced, project
+from .._engine.projections import MAX_SAMPLE, N_PROJECTIONS, project, spread_rows
 from .._engine.vectors import as_rows
 from .card import card_text, checked_card_text
 
@@ -67,7 +67,7 @@ class StoredMetric(ABC):
             The queries.
         """
         Q = as_rows(Q, "Q")
-        rows = Q[evenly_spaced(Q.shape[0], MAX_SAMPLE)]
+        rows = spread_rows(Q, MAX_SAMPLE)
         unit = getattr(self, "similarity", None) == "cosine"
         self.query_sample = read_only_array(project(rows, "Q", unit=unit), SAMPLE, 2)
 

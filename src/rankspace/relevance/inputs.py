@@ -25,8 +25,8 @@ def as_relevance(
         return judgments.for_items(n_items, separate_queries)
     if judgments is None:
         raise TypeError(
-            "tune needs judgments: a Relevance, lists of relevant rows, a mapping or dataframe by "
-            "id, or class labels. Got None."
+            "judgments must be a Relevance, lists of relevant rows, a mapping or dataframe by id, "
+            "or class labels: got None."
         )
     if is_by_id(judgments):
         missing = [

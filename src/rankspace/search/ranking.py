@@ -549,6 +549,12 @@ def _fusion(
     if not rankings:
         raise ValueError("rankings must name at least one ranking: got none.")
     names = list(rankings)
+    for name, ranking in rankings.items():
+        if not isinstance(ranking, Ranking):
+            raise ValueError(
+                f"rankings must hold a Ranking each: got {type(ranking).__name__} for {name!r}. "
+                "Ranking.from_run has scores by id, and read_trec_run those of a file."
+            )
     aligned = _on_common_ids(rankings)
     first = aligned[0]
     if weights is None:
