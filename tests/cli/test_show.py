@@ -141,11 +141,14 @@ def test_a_p_value_is_rounded_and_a_signal_comes_first(capsys):
 def test_a_table_of_questions_is_shown(capsys):
     metric = LinearMetric(MAP)
     row = {"label": "new documents", "unchanged": 0.5, "tuned": 0.75, "low": None}
-    metric.card = {"measure": "map", "questions": [row]}
+    # A file has them in the order of their names.
+    size = {"everything": 0.5, "lower_limit": 0.0, "n_components": 8, "storage": "int8"}
+    metric.card = {"measure": "map", "questions": [row], "sizes": [size]}
     metric.save("m")
     lines = answer(capsys, "show m").splitlines()
     assert ["label", "unchanged", "tuned", "low"] in [line.split() for line in lines]
     assert "new documents     0.5000  0.7500  -" in lines
+    assert "n components  storage  everything  lower limit" in lines
 
 
 def test_text_of_a_file_commands_no_terminal(capsys):

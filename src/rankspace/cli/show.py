@@ -41,7 +41,10 @@ COLUMNS = (
         "gain_low",
         "gain_high",
     ),
-    *("unchanged", "memory", "tuned", "difference", "low", "high"),
+    *("unchanged", "judged_unchanged", "memory", "tuned", "judged_tuned"),
+    *("difference", "low", "high", "n_queries", "n_groups"),
+    *("n_components", "storage", "everything", "known", "new", "lower_limit"),
+    *("megabytes", "outcome"),
 )
 # Numbers of which three digits are enough.
 ROUNDED = ("p_value",)
