@@ -1,5 +1,7 @@
 """Fields in `tune`: their weights, what each contributes, and documents that lack one."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -88,6 +90,29 @@ def test_fields_that_mean_nothing_change_nothing():
         tuned = learned(X, relevance, Q)
         assert tuned.report.signals[1].weight < 0.1
         assert tuned.report.signals[1].gain_low <= 0 < tuned.report.signals[0].gain_low
+
+
+def test_a_field_that_ranks_better_alone_is_named():
+    """Judgments by one field alone; nothing can be learned that beats it."""
+    rng = np.random.default_rng(0)
+    X = {"good": rng.normal(size=(200, 6)), "noise": rng.normal(size=(200, 40))}
+    Q = {"good": rng.normal(size=(N, 6)), "noise": rng.normal(size=(N, 40))}
+    scores = (
+        np.asarray(Fields({"good": Q["good"]}))
+        @ np.asarray(Fields({"good": X["good"]})).T
+    )
+    near = np.argsort(-scores, axis=1)[:, :3]
+    tuned = learned(X, near, Q)
+    (note,) = [note for note in tuned.report.notes if "alone, unmapped" in note]
+    assert note.startswith("Field good alone, unmapped, ranks better than this answer")
+    everything = tuned.report.question("all")
+    alone = evaluate(
+        Index(X["good"], similarity="cosine").rank(Q["good"], 10),
+        Relevance.from_lists(near, n_items=200),
+        MEASURE,
+    )
+    gain = float(re.search(r"all queries ([+-][\d.]+)", note)[1])
+    assert gain == pytest.approx(alone.means[MEASURE] - everything.tuned, abs=6e-5)
 
 
 def test_runs_and_smaller_vectors_go_with_fields():

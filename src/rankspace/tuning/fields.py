@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from .._engine.fields import Fields, field_slices
-from ..evaluation.cross_validation import Question, cross_validate, evaluate_on
+from ..evaluation.cross_validation import (
+    Evidence,
+    Question,
+    cross_validate,
+    evaluate_on,
+    measurable,
+)
 from ..evaluation.search_task import SearchTask
+from ..evaluation.significance import ClusteredMean
 from ..learners.families import Family
 from ..learners.fields import FieldFamily
 from ..metrics.embedding import BilinearMetric, EmbeddingMetric, unchanged_metric
@@ -21,6 +28,8 @@ from ..search.index import Index
 from .parts import Corpus, Learned, Request
 from .report import SignalRow, TuneReport
 from .trials import OutOfTime, Result, Trials
+
+NAMES = {"all": "all queries", "known": "known documents", "new": "new documents"}
 
 
 def joined_fields(X: Any, queries: Any) -> tuple[Fields, Fields]:
@@ -84,6 +93,7 @@ class FieldCorpus(Corpus):
         )
         super().__init__(joined)
         self.rows: list[SignalRow] = []
+        self.rivals: list[str] = []
 
     @staticmethod
     def is_requested(request: Request) -> bool:
@@ -99,19 +109,23 @@ class FieldCorpus(Corpus):
         names = self.fields.names
         widths = dict(zip(names, self.fields.widths, strict=True))
         trials, metric = learned.trials, learned.metric
+        evidence = None
         if not trials.skipped:
-            self.rows = field_rows(trials, learned.best, metric, self.fields)
+            evidence = field_evidence(trials, learned.best, self.fields)
+        if evidence is not None:
+            self.rows = field_rows(evidence, metric, self.fields)
+            self.rivals = better_alone(evidence, learned.best, names)
         metric.parameters["fields"] = widths
         return learned
 
     def describe(self, report: TuneReport) -> TuneReport:
         """The report with what each field contributes."""
-        return with_fields(report, self.rows)
+        return with_fields(report, self.rows, self.rivals)
 
 
 @dataclass(frozen=True)
 class DropPath:
-    """The metric of one strength, and then the same without each of the fields."""
+    """The metric of one strength, then the same without each field, then each field unmapped."""
 
     family: Family | None
     strength: int
@@ -120,13 +134,15 @@ class DropPath:
     @property
     def strengths(self) -> tuple[str, ...]:
         """A name for each metric."""
-        return ("all fields", *self.fields.names)
+        names = self.fields.names
+        alone = (f"{name} alone" for name in names)
+        return ("all fields", *names, *alone)
 
     def metrics(
         self, X: Any, relevance: Relevance, queries: Any, index: Index | None = None
     ) -> Iterator[EmbeddingMetric]:
         """Learn the metric once, and leave fields out."""
-        metric = unchanged_metric(X.shape[1], "dot", X.dtype)
+        metric = unchanged = unchanged_metric(X.shape[1], "dot", X.dtype)
         if self.family is not None and self.strength:
             path = self.family.metrics(X, relevance, queries, index)
             metric = next(itertools.islice(path, self.strength - 1, None))
@@ -136,52 +152,96 @@ class DropPath:
             query_map[:, columns] = 0
             query_map[columns] = 0
             yield BilinearMetric(query_map, metric.item_map)
+        for columns in field_slices(self.fields.widths):
+            query_map = np.zeros_like(unchanged.query_map)
+            query_map[columns] = unchanged.query_map[columns]
+            yield BilinearMetric(query_map, unchanged.item_map)
 
 
-def field_rows(
-    trials: Trials, best: Result | None, metric: EmbeddingMetric, fields: Fields
-) -> list[SignalRow]:
-    """What dropping each field costs on held-out queries; none if the time is over."""
+def field_evidence(
+    trials: Trials, best: Result | None, fields: Fields
+) -> Evidence | None:
+    """Held-out values without each field and of each alone; None if the time is over."""
     family, strength = None, 0
-    if best is not None and best.verdict.decision != "keep":
+    if _is_used(best):
         family, strength = best.family, best.strength
     path = DropPath(family, strength, fields)
     check = trials.deadline.check
     try:
         if trials.on_dev.any():
-            evidence = evaluate_on(path, trials.task, trials.on_dev, check)
-        else:
-            options = (trials.n_folds, trials.seed, check, _show_nothing)
-            evidence = cross_validate(path, trials.training, *options)
+            return evaluate_on(path, trials.task, trials.on_dev, check)
+        options = (trials.n_folds, trials.seed, check, _show_nothing)
+        return cross_validate(path, trials.training, *options)
     except OutOfTime:
         trials.skipped.append("contributions of fields")
-        return []
+        return None
+
+
+def _is_used(best: Result | None) -> TypeGuard[Result]:
+    return best is not None and best.verdict.decision != "keep"
+
+
+def field_rows(
+    evidence: Evidence, metric: EmbeddingMetric, fields: Fields
+) -> list[SignalRow]:
+    """What dropping each field costs on held-out queries."""
     everything = evidence.questions["all"]
     shares = metric.parameters.get("weights", np.full(len(fields.names), np.nan))
     rows = []
     for number, name in enumerate(fields.names):
         cost = everything.differences[1] - everything.differences[2 + number]
-        estimate = Question(cost[None], everything.clusters, everything.folds).estimate(
-            0
-        )
+        estimate = _estimate(cost, everything)
         low, high = estimate.interval
         weight = (float(shares[number]), np.nan, np.nan)
-        about = (
-            f"{fields.n_missing[name]:,} documents lack it"
-            if fields.n_missing[name]
-            else ""
-        )
+        about = ""
+        if fields.n_missing[name]:
+            about = f"{fields.n_missing[name]:,} documents lack it"
         rows.append(
             SignalRow(f"field {name}", *weight, estimate.mean, low, high, about)
         )
     return rows
 
 
+def better_alone(
+    evidence: Evidence, best: Result | None, names: Sequence[str]
+) -> list[str]:
+    """A sentence for each field that, alone and unmapped, ranks better than the answer does.
+
+    Unchanged vectors count all fields alike, which may be worse than the search of today if that
+    uses one field.
+    """
+    sentences = []
+    for number, name in enumerate(names):
+        found = []
+        for question, values in measurable(evidence.questions).items():
+            alone = values.differences[2 + len(names) + number]
+            answer = best.question(question).differences[0] if _is_used(best) else 0.0
+            estimate = _estimate(alone - answer, values)
+            if estimate.mean > 0:
+                low, high = estimate.interval
+                found.append(
+                    f"{NAMES[question]} {estimate.mean:+.4f}, {low:+.4f} to {high:+.4f}"
+                )
+        if found:
+            sentences.append(
+                f"Field {name} alone, unmapped, ranks better than this answer "
+                f"({'; '.join(found)}): keep it if that is your search today."
+            )
+    return sentences
+
+
+def _estimate(values: np.ndarray, question: Question) -> ClusteredMean:
+    """The mean of differences of the queries of a question."""
+    return Question(values[None], question.clusters, question.folds).estimate(0)
+
+
 def _show_nothing(fraction: float) -> None:
     """No progress is shown."""
 
 
-def with_fields(report: TuneReport, rows: list[SignalRow]) -> TuneReport:
+def with_fields(
+    report: TuneReport, rows: list[SignalRow], rivals: list[str]
+) -> TuneReport:
     """The report with what each field contributes."""
     note = (
         "Fields: each is compared by cosine, and the weighted cosines are summed; a document or "
@@ -195,6 +255,6 @@ def with_fields(report: TuneReport, rows: list[SignalRow]) -> TuneReport:
     return replace(
         report,
         signals=[*rows, *report.signals],
-        notes=[*report.notes, note],
+        notes=[*report.notes, note, *rivals],
         next_steps=[step, *report.next_steps],
     )
