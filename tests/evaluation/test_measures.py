@@ -579,6 +579,7 @@ ALL_NAMES = "auc, first-rank, knn@k, map, mrr, ndcg, ndcg-linear, ndcg-mlr, p@k,
         ("ranking-error@3", "'ranking-error' takes no cut-off: got 'ranking-error@3'."),
         ("", f"name at least one measure of {ALL_NAMES}."),
         ([], f"name at least one measure of {ALL_NAMES}."),
+        (None, f"measures must be some of {ALL_NAMES}: got None."),
     ],
 )
 def test_bad_measure_names(measures, message):

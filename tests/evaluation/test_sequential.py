@@ -56,6 +56,7 @@ def test_outcomes():
     assert str(tested).startswith("better: 300 of 500 impressions won (60.0 %, ")
     nothing = check_preference(0, 0)
     assert (nothing.outcome, nothing.interval) == ("undecided", (0.0, 1.0))
+    assert str(nothing) == "undecided: no impression has a winner yet"
     assert nothing.p_value == 1
     assert nothing.to_dict()["interval"] == [0.0, 1.0]
 

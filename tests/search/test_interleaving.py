@@ -105,6 +105,9 @@ def test_bad_clicks():
         found.wins([("q", "c")])
     with pytest.raises(ValueError, match="or pairs"):
         found.wins(["qa"])
+    twice = Ranking.from_pairs([(np.array([1, 1]), np.arange(2.0))], 2)
+    with pytest.raises(ValueError, match="must list an item once"):
+        twice.interleave(twice, 0)
     with pytest.raises(ValueError, match="k must be a whole number"):
         first.interleave(first, 0, k=0)
 

@@ -670,6 +670,7 @@ def test_judged_at_10_stands_beside_both_scores():
         ({"similarity": "cos"}, ValueError, "similarity must be one of cosine"),
         ({"tolerance": 2}, ValueError, "tolerance == 2, must be <= 1"),
         ({"measure": "nope"}, ValueError, "measure must be one of"),
+        ({"measure": len}, ValueError, "measures must be some of .* got <built-in"),
         ({"measure": "map ndcg@10"}, ValueError, "measure must be one measure"),
         ({"dev": [0, 1]}, ValueError, "dev must name at least 10 queries"),
         ({"dev": range(85)}, ValueError, "dev must name at least 10 queries"),

@@ -167,6 +167,8 @@ def measure_names(measures: str | Iterable[str]) -> list[str]:
     """Measure names from ``"map ndcg@10"`` or a list of names, each checked."""
     if isinstance(measures, str):
         measures = measures.replace(",", " ").split()
+    if not isinstance(measures, Iterable):
+        raise ValueError(f"measures must be some of {_all_names()}: got {measures!r}.")
     names = list(dict.fromkeys(str(name).lower() for name in measures))
     if not names:
         raise ValueError(f"name at least one measure of {_all_names()}.")
@@ -182,7 +184,7 @@ def named_and_custom(measures: Measures) -> tuple[list[str], list[CustomMeasure]
     """Names of measures, each checked, and measures that are functions."""
     if callable(measures):
         measures = [measures]
-    if isinstance(measures, str):
+    if isinstance(measures, str) or not isinstance(measures, Iterable):
         return measure_names(measures), []
     custom = [measure for measure in measures if callable(measure)]
     names = [measure for measure in measures if not callable(measure)]

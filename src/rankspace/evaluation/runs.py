@@ -58,7 +58,7 @@ def check_runs(
     if not isinstance(runs, Mapping) or not runs:
         raise ValueError(
             "runs must be a mapping of names to rankings, such as {'bm25': ranking}: got "
-            f"{type(runs).__name__}."
+            f"{'none' if isinstance(runs, Mapping) else type(runs).__name__}."
         )
     items = _item_names(task.relevance, item_ids)
     queries = _query_names(task.relevance, is_judged, query_ids)

@@ -52,6 +52,8 @@ class Preference(NamedTuple):
         return {**self._asdict(), "interval": list(self.interval)}
 
     def __str__(self) -> str:
+        if not self.n_wins + self.n_losses:
+            return f"{self.outcome}: no impression has a winner yet"
         low, high = self.interval
         return (
             f"{self.outcome}: {self.n_wins} of {self.n_wins + self.n_losses} impressions won "
@@ -60,9 +62,9 @@ class Preference(NamedTuple):
 
 
 def check_preference(n_wins: int, n_losses: int, *, level: float = 0.05) -> Preference:
-    """Test by the wins of an interleaving which ranking is preferred, looking at any time.
+    """Test by the wins of an interleaving which ranking is preferred, valid at any time.
 
-    The test is a mixture martingale: however often it is looked at, and whenever the experiment
+    The test is a mixture martingale: however often it is made, and whenever the experiment
     is stopped, the probability of ever finding a preference where there is none is at most
     ``level``. Impressions without a winner do not count.
 

@@ -401,6 +401,11 @@ class Ranking:
         rng = np.random.default_rng(seed)
         lists, teams = [], []
         for (first, _), (second, _) in zip(a, b, strict=True):
+            for items in (first, second):
+                if np.unique(items).size < items.size:
+                    raise ValueError(
+                        "a ranking to interleave must list an item once for a query."
+                    )
             length = min(first.size, second.size, k or first.size)
             coins = rng.integers(2, size=length // 2 + 1).tolist()
             shown, team = team_draft(first.tolist(), second.tolist(), length, coins)
