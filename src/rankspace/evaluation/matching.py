@@ -49,40 +49,51 @@ def sized_like(ranking: Any, relevance: Relevance) -> Relevance:
     """Judgments with the number of items of a ranking, if `from_lists` was not told it."""
     if not relevance.n_items_is_open:
         return relevance
-    if isinstance(ranking, RankingBlocks):
-        separate = all((block.query_items < 0).all() for block in ranking.blocks)
-        return relevance.for_items(ranking.search.n_items, separate)
+    source = ranking.search if isinstance(ranking, RankingBlocks) else ranking
     # A run that was read from a file knows the listed items only.
-    if not isinstance(ranking, Ranking) or ranking.known_by_name:
+    if getattr(ranking, "known_by_name", False):
         return relevance
-    if ranking.n_items == relevance.n_items:
+    n_items = getattr(source, "n_items", relevance.n_items)
+    if n_items == relevance.n_items:
         return relevance
-    return relevance.for_items(ranking.n_items, separate_queries=True)
+    return relevance.for_items(n_items, separate_queries=True)
 
 
-def check_own_items(ranking: Ranking, relevance: Relevance) -> None:
+def check_own_items(ranking: Any, relevance: Relevance) -> None:
     """Raise if nobody can tell whether the queries of `from_lists` are rows of X.
 
     Rows would be left out of their own lists. It matters where a list has the row of that number,
     and the judgments name it as relevant.
     """
-    lists = np.repeat(np.arange(ranking.n_queries), np.diff(ranking.indptr))
-    queries = np.arange(max(ranking.n_queries, relevance.n_queries))
-    if by_id(ranking, relevance):
-        queries = places(ranking.query_ids, relevance.query_ids)
-    elif ranking.n_queries != relevance.n_queries:
-        return
-    numbers = new_items(ranking, relevance)
-    items = numbers[ranking.items] if numbers.size else ranking.items
-    queries = queries[lists]
-    is_own = (queries >= 0) & (items >= 0) & (items == relevance.query_items[queries])
-    unclear = queries[is_own & relevance.is_own_relevant[queries]]
+    unclear = np.zeros(0, dtype=np.int64)
+    if isinstance(ranking, RankingBlocks):
+        # What they list is not known yet.
+        if all((block.query_items < 0).all() for block in ranking.blocks):
+            unclear = np.flatnonzero(relevance.is_own_relevant)
+    elif isinstance(ranking, Ranking):
+        unclear = _own_listed(ranking, relevance)
     if unclear.size:
         raise ValueError(
             f"the judgments and the ranking both list row {unclear[0]} for query {unclear[0]}. If "
             "the queries are not rows of X, pass n_items to Relevance.from_lists; if they are, "
             f"pass query_rows=range({relevance.n_queries}), and no row counts for itself."
         )
+
+
+def _own_listed(ranking: Ranking, relevance: Relevance) -> np.ndarray:
+    """Queries with the row of their number in the list, judged relevant."""
+    lists = np.repeat(np.arange(ranking.n_queries), np.diff(ranking.indptr))
+    queries = np.arange(max(ranking.n_queries, relevance.n_queries))
+    if by_id(ranking, relevance):
+        queries = places(ranking.query_ids, relevance.query_ids)
+    elif ranking.n_queries != relevance.n_queries:
+        return np.zeros(0, dtype=np.int64)  # an error to come
+    numbers = new_items(ranking, relevance)
+    items = numbers[ranking.items] if numbers.size else ranking.items
+    queries = queries[lists]
+    is_own = (queries >= 0) & (items >= 0) & (items == relevance.query_items[queries])
+    found: np.ndarray = queries[is_own & relevance.is_own_relevant[queries]]
+    return found
 
 
 def by_id(ranking: Any, relevance: Relevance) -> bool:

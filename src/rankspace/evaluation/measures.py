@@ -273,7 +273,7 @@ def evaluate(
             "Relevance.from_labels, from_lists or from_qrels of it."
         )
     relevance = named_like(ranking, sized_like(ranking, relevance))
-    if isinstance(ranking, Ranking) and relevance.n_items_is_open:
+    if relevance.n_items_is_open:
         check_own_items(ranking, relevance)
     evaluator = _Evaluator(relevance, names, custom, mean_of_ties=ties == "mean")
     evaluator.evaluate(ranking)
