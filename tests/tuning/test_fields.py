@@ -116,13 +116,16 @@ def test_a_field_that_ranks_better_alone_is_named():
 
 
 def test_runs_and_smaller_vectors_go_with_fields():
-    X, relevance, Q = data()
+    X, relevance, Q = data(weights=(3.0, 0.0))
     rng = np.random.default_rng(0)
     runs = {"noise": rng.normal(size=(N, 200))}
     tuned = learned(X, relevance, Q, runs=runs, n_components=8)
     names = [row.signal for row in tuned.report.signals]
     assert names[:2] == ["field title", "field body"]
     assert "noise" in names
+    # Fields were compared with the map, before runs had a weight.
+    rivals = [note for note in tuned.report.notes if "alone, unmapped" in note]
+    assert all("better than this answer without runs (" in note for note in rivals)
     assert tuned.metric.item_map.shape == (8, 11)
     assert "Join the fields of documents and of queries first" in str(tuned)
 

@@ -114,7 +114,11 @@ class FieldCorpus(Corpus):
             evidence = field_evidence(trials, learned.best, self.fields)
         if evidence is not None:
             self.rows = field_rows(evidence, metric, self.fields)
-            self.rivals = better_alone(evidence, learned.best, names)
+            answer = "this answer"
+            if self.request.runs is not None:
+                # They are weighed later.
+                answer = "this answer without runs"
+            self.rivals = better_alone(evidence, learned.best, names, answer)
         metric.parameters["fields"] = widths
         return learned
 
@@ -203,7 +207,7 @@ def field_rows(
 
 
 def better_alone(
-    evidence: Evidence, best: Result | None, names: Sequence[str]
+    evidence: Evidence, best: Result | None, names: Sequence[str], answer_name: str
 ) -> list[str]:
     """A sentence for each field that, alone and unmapped, ranks better than the answer does.
 
@@ -224,7 +228,7 @@ def better_alone(
                 )
         if found:
             sentences.append(
-                f"Field {name} alone, unmapped, ranks better than this answer "
+                f"Field {name} alone, unmapped, ranks better than {answer_name} "
                 f"({'; '.join(found)}): keep it if that is your search today."
             )
     return sentences
