@@ -399,6 +399,17 @@ def has_vector_column(frame: Any) -> bool:
     return not {own, *kinds.values()} <= set("biuf")
 
 
+def feature_columns(frame: Any) -> list[str] | None:
+    """Names of the columns of a dataframe without that of ids, if all are numbers."""
+    if hasattr(frame, "collect"):
+        return None
+    kinds = _kinds(frame)
+    ids = first_id_column(kinds)
+    names = [name for name in kinds if name != ids]
+    are_numbers = all(kinds[name] in "biuf" for name in names)
+    return names if names and are_numbers else None
+
+
 def _kinds(frame: Any) -> dict[str, str]:
     """The kind of each column, as NumPy codes it: b, i, u or f for numbers, else O."""
     if not hasattr(frame, "schema"):

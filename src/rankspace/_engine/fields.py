@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .columns import has_vector_column
+from .columns import feature_columns, has_vector_column
 from .rows import float_rows
 from .similarity import unit_rows
 from .vectors import as_rows, stored_names
@@ -137,7 +137,7 @@ def column_names(X: Any) -> list[str] | None:
         pairs = zip(X.names, X.widths, strict=True)
         return [f"{name} of {width}" for name, width in pairs]
     if has_vector_column(X):
-        return None
+        return feature_columns(X)
     columns = getattr(X, "column_names", getattr(X, "columns", None))
     if columns is None:
         return None
