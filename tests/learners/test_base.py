@@ -228,6 +228,23 @@ def test_columns_in_another_order_are_refused_everywhere(model, iris):
             call()
 
 
+# scikit-learn knows no names of tables with ids.
+@pytest.mark.filterwarnings("ignore:X .* feature names")
+def test_columns_of_tables_with_ids_are_matched_too(iris):
+    X, y = iris
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    table = frame.assign(id=[f"row {n}" for n in range(150)])
+    reverse = frame[list("dcba")]
+    for data in (frame, table):
+        model = Weighted(2.0).fit(data, y)
+        expected = model.transform(X)
+        np.testing.assert_array_equal(model.transform(table), expected)
+        assert len(model.rank(table[:3], table, 3)) == 3
+        for call in (model.transform, lambda X, m=model: m.rank(X, table)):
+            with pytest.raises(ValueError, match=r"the same order|in their order"):
+                call(reverse if data is table else reverse.assign(id=table.id))
+
+
 def test_columns_in_another_order_are_refused_when_training_goes_on(iris):
     X, y = iris
     frame = pd.DataFrame(X, columns=list("abcd"))

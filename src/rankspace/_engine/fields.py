@@ -145,7 +145,7 @@ def column_names(X: Any) -> list[str] | None:
     return names if all(isinstance(name, str) for name in names) else None
 
 
-def check_same_columns(ours: Any, theirs: Any, name: str) -> None:
+def check_same_columns(ours: Any, theirs: Any, name: str, of: str = "X") -> None:
     """Raise if both sides name their columns, and not alike: features are matched by position."""
     if ours is None or theirs is None or ours == theirs:
         return
@@ -155,8 +155,8 @@ def check_same_columns(ours: Any, theirs: Any, name: str) -> None:
     if first is not None:
         shown = f"{first[1]!r} in the place of {first[0]!r}"
     raise ValueError(
-        f"{name} must have the columns of X, in their order: got {shown}. Select them by name, or "
-        "pass arrays."
+        f"{name} must have the columns of {of}, in their order: got {shown}. Select them by name, "
+        "or pass arrays."
     )
 
 

@@ -14,6 +14,8 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._engine.checks import check_finite
+from .._engine.columns import has_vector_column
+from .._engine.fields import Fields, check_same_columns, column_names
 from .._engine.parallel.threads import single_threaded_blas
 from .._engine.project import page_of
 from .._engine.vectors import as_rows
@@ -166,7 +168,7 @@ class BaseRanker(BaseEstimator):
         check_no_table(y, "y")
         if isinstance(y, Relevance):
             check_stored_ids(y, "item", X)
-        X = as_rows(X)
+        X = read_rows(self, X, reset=reset)
         if isinstance(y, Relevance):
             return validate_data(self, X, reset=reset, **self._accepted)
         check_one_label(y, "y")
@@ -209,13 +211,16 @@ class BaseRanker(BaseEstimator):
             return None
         check_same_steps(self, name)
         check_stored_ids(relevance, "query", queries)
-        self._check_feature_names(queries)
+        self._check_feature_names(queries, name)
         queries = check_array(as_rows(queries, name), input_name=name, **self._accepted)
         check_query_vectors(relevance, queries, self.n_features_in_)
         return queries
 
-    def _check_feature_names(self, rows: Any) -> None:
+    def _check_feature_names(self, rows: Any, name: str) -> None:
         """Raise if the columns of a dataframe are not those of ``X`` in fit, in their order."""
+        check_table_columns(self, rows, name)
+        if _is_table(rows):
+            return
         validate_data(self, rows, reset=False, skip_check_array=True, ensure_2d=False)
 
     # ------------------------------------------------------------------ use
@@ -237,8 +242,8 @@ class BaseRanker(BaseEstimator):
         Ranking
         """
         check_is_fitted(self)
-        self._check_feature_names(Q)
-        self._check_feature_names(X)
+        self._check_feature_names(Q, "Q")
+        self._check_feature_names(X, "X")
         index, Q = self._searchable(X, Q)
         return index.rank(Q, k)
 
@@ -301,7 +306,7 @@ class BaseRanker(BaseEstimator):
         check_is_fitted(self)
         if isinstance(y, Relevance):
             check_stored_ids(y, "item", X)
-        X = validate_data(self, as_rows(X), reset=False, **self._accepted)
+        X = validate_data(self, read_rows(self, X), reset=False, **self._accepted)
         relevance = self._as_relevance(X, y, qid, queries is not None)
         queries = self._check_queries(relevance, queries)
         if not relevance.trainable.any():
@@ -332,6 +337,35 @@ class BaseRanker(BaseEstimator):
         tags.input_tags.sparse = bool(self._accepts_sparse)
         tags.input_tags.allow_nan = self._accepts_nan
         return tags
+
+
+def read_rows(
+    learner: BaseEstimator, X: Any, name: str = "X", *, reset: bool = False
+) -> Any:
+    """Read rows, whose columns must be those of the fit, in their order."""
+    if reset:
+        learner._table_columns = column_names(X) if _is_table(X) else None
+    else:
+        check_table_columns(learner, X, name)
+    return as_rows(X, name)
+
+
+def check_table_columns(learner: BaseEstimator, X: Any, name: str) -> None:
+    """Raise if the fit or ``X`` is of a table with ids or of fields, and columns differ.
+
+    Those of other dataframes are checked by scikit-learn.
+    """
+    known = getattr(learner, "_table_columns", None)
+    if known is None and _is_table(X):
+        names = getattr(learner, "feature_names_in_", None)
+        known = None if names is None else list(names)
+    elif known is None:
+        return
+    check_same_columns(known, column_names(X), name, "X in fit")
+
+
+def _is_table(X: Any) -> bool:
+    return isinstance(X, Fields) or has_vector_column(X)
 
 
 def _weighted(relevance: Relevance, sample_weight: Any) -> Relevance:

@@ -6,11 +6,10 @@ from typing import Any, ClassVar, Self
 
 from sklearn.utils.validation import validate_data
 
-from .._engine.vectors import as_rows
 from ..metrics.card import judgment_fields
 from ..relevance.relevance import Relevance
 from ..relevance.splits import Split
-from .base import BaseRanker
+from .base import BaseRanker, read_rows
 from .pipelines import check_same_steps
 
 
@@ -127,7 +126,9 @@ def validation_split(
     if y_val is None:
         raise ValueError("X_val needs y_val, the labels or the Relevance of its rows.")
     check_same_steps(learner, "X_val")
-    X_val = validate_data(learner, as_rows(X_val), reset=False, **learner._accepted)
+    X_val = validate_data(
+        learner, read_rows(learner, X_val, "X_val"), reset=False, **learner._accepted
+    )
     judged = learner._as_relevance(X_val, y_val, None, queries_val is not None)
     if not judged.trainable.any():
         raise ValueError(

@@ -14,11 +14,11 @@ from sklearn.utils import check_random_state, check_scalar
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._engine.checks import check_choice
-from .._engine.vectors import as_rows, check_squares
+from .._engine.vectors import check_squares
 from ..metrics.embedding import LinearMetric
 from ..metrics.kernel import Kernel, KernelMetric, kernel_values
 from ..relevance.relevance import Relevance
-from .base import FLOATS
+from .base import FLOATS, read_rows
 from .callbacks import CallbackFit, Rounds
 from .fit_data import WeightedFit
 from .mlr import MLR
@@ -144,7 +144,7 @@ class KernelMLR(
         ndarray of shape (n, n_components)
         """
         check_is_fitted(self)
-        X = validate_data(self, as_rows(X), reset=False, dtype=FLOATS)
+        X = validate_data(self, read_rows(self, X), reset=False, dtype=FLOATS)
         return self.metric_.embed_items(X)
 
     def _store_metric(self, metric: Any) -> None:

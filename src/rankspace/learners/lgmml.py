@@ -11,7 +11,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._engine.checks import check_choice
-from .._engine.vectors import as_rows
 from ..metrics.feature_scaling import FeatureScaling, check_scaling
 from ..metrics.local import (
     KERNELS,
@@ -23,7 +22,7 @@ from ..metrics.local import (
 from ..metrics.local_index import LocalIndex
 from ..relevance.relevance import Relevance
 from ..search.ranking import Ranking
-from .base import FLOATS, BaseRanker, logger
+from .base import FLOATS, BaseRanker, logger, read_rows
 from .fit_data import WeightedFit
 from .solvers.geometric.lists import Lists, with_high
 from .solvers.geometric.local_metrics import LocalMetrics, LocalOptions, list_metrics
@@ -409,7 +408,11 @@ class LGMML(WeightedFit, BaseRanker):
         """
         check_is_fitted(self)
         X = validate_data(
-            self, as_rows(X), reset=False, dtype=FLOATS, ensure_all_finite="allow-nan"
+            self,
+            read_rows(self, X),
+            reset=False,
+            dtype=FLOATS,
+            ensure_all_finite="allow-nan",
         )
         return self.metric_.scores(X, qid)
 

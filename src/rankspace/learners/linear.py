@@ -11,9 +11,8 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._engine.similarity import unit_rows
-from .._engine.vectors import as_rows
 from ..metrics.embedding import LinearMetric
-from .base import FLOATS, BaseRanker
+from .base import FLOATS, BaseRanker, read_rows
 
 
 class LinearRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseRanker):
@@ -61,7 +60,7 @@ class LinearRanker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseRanker
         """
         check_is_fitted(self)
         accepted = {"dtype": FLOATS, "accept_sparse": self._accepts_sparse}
-        X = validate_data(self, as_rows(X), reset=False, **accepted)
+        X = validate_data(self, read_rows(self, X), reset=False, **accepted)
         return self.metric_.transform(X)
 
     def get_mahalanobis_matrix(self) -> np.ndarray:
