@@ -59,7 +59,7 @@ def test_arrays_are_accepted_as_scikit_learn_accepts_them(dtype, data):
     [
         [[1, 2], [3, 4]],
         ([1.0, 2.0], np.array([3.0, 4.0])),
-        np.ma.masked_array([[1.0, 2.0]], mask=[[True, False]]),
+        np.ma.masked_array([[1.0, 2.0]], mask=[[False, False]]),
         pd.DataFrame({"a": [1.0], "b": [2.0]}),
         scipy.sparse.csr_array([[1.0, 0.0]]),
         [["a"]],
