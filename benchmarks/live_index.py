@@ -8,7 +8,8 @@ in `tune.py`, of which nobody holds a copy: 1,000,000 in a flat FAISS index, and
 of PostgreSQL with pgvector, searched exactly. "Vectors read" counts documents that were fetched,
 again if they were fetched again, and those of the sample. "Peak RSS" is that of the process during
 `tune`, without the vectors of the FAISS index; PostgreSQL is another process. "CPU seconds" are
-those of the process on both cores, as other work on the machine makes it wait.
+those of the process on both cores. The first row had the machine for itself; beside the others ran
+other work, which made them wait.
 `--faiss 20000 --pgvector 5000 --queries 60 --sets` is a small run; 0 leaves a store out.
 """
 
