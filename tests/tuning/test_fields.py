@@ -104,7 +104,7 @@ def test_a_field_that_ranks_better_alone_is_named():
     near = np.argsort(-scores, axis=1)[:, :3]
     tuned = learned(X, near, Q)
     (note,) = [note for note in tuned.report.notes if "alone, unmapped" in note]
-    assert note.startswith("Field good alone, unmapped, ranks better than this answer")
+    assert note.startswith("Field good alone, unmapped, scores higher than this answer")
     everything = tuned.report.question("all")
     alone = evaluate(
         Index(X["good"], similarity="cosine").rank(Q["good"], 10),

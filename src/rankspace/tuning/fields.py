@@ -209,7 +209,7 @@ def field_rows(
 def better_alone(
     evidence: Evidence, best: Result | None, names: Sequence[str], answer_name: str
 ) -> list[str]:
-    """A sentence for each field that, alone and unmapped, ranks better than the answer does.
+    """A sentence for each field that, alone and unmapped, scores higher than the answer.
 
     Unchanged vectors count all fields alike, which may be worse than the search of today if that
     uses one field.
@@ -228,8 +228,8 @@ def better_alone(
                 )
         if found:
             sentences.append(
-                f"Field {name} alone, unmapped, ranks better than {answer_name} "
-                f"({'; '.join(found)}): keep it if that is your search today."
+                f"Field {name} alone, unmapped, scores higher than {answer_name} "
+                f"({'; '.join(found)}): if it is your search today, compare with it first."
             )
     return sentences
 
