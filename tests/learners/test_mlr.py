@@ -497,3 +497,12 @@ def test_judged_lists_are_divided_among_all_threads(monkeypatch):
     again = loss.plane(np.eye(56))
     np.testing.assert_allclose(whole.psi, again.psi, rtol=1e-9, atol=1e-12)
     assert whole.delta == pytest.approx(again.delta)
+
+
+@pytest.mark.parametrize("measure", ["map", "auc"])
+def test_one_feature_converges(measure, rng):
+    """The cone does not bind there, so its multiplier is no scale for the penalty."""
+    X = 3 * rng.uniform(size=(30, 1))
+    model = MLR(measure=measure, max_iter=50).fit(X, X[:, 0].astype(int))
+    assert model.gap_ <= model.tol
+    assert model.components_[0, 0] > 0
