@@ -231,6 +231,7 @@ def test_columns_in_another_order_are_refused_everywhere(model, iris):
 # scikit-learn knows no names of tables with ids.
 @pytest.mark.filterwarnings("ignore:X .* feature names")
 def test_columns_of_tables_with_ids_are_matched_too(iris):
+    pytest.importorskip("pyarrow")
     X, y = iris
     frame = pd.DataFrame(X, columns=list("abcd"))
     table = frame.assign(id=[f"row {n}" for n in range(150)])
