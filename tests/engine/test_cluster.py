@@ -291,6 +291,7 @@ def local_metrics(X, y, where):
         return LGMML(3, random_state=0).fit(X, y).metric_.factors
 
 
+@pytest.mark.long
 def test_same_result_with_another_number_of_workers(data, cluster, client):
     X, y = data
     cluster.scale(3)
@@ -377,6 +378,7 @@ def test_a_killed_worker_costs_time_and_nothing_else(data, client):
         os.kill(victim, 0)
 
 
+@pytest.mark.long
 def test_all_workers_killed_at_once(data, client):
     X, y = data
     expected = components("mlr", X, y, "serial")
@@ -413,6 +415,7 @@ def lone_scheduler(tmp_path):
         process.wait()
 
 
+@pytest.mark.long
 def test_a_lost_scheduler_leaves_a_checkpoint(
     data, lone_scheduler, tmp_path, monkeypatch
 ):

@@ -110,6 +110,7 @@ print(*[closures[name](1) for name in sys.argv[1:]])
 """
 
 
+@pytest.mark.long
 def test_closures_that_different_processes_cached_are_not_confused(tmp_path):
     """Alone in its process, each would have the same name for the linker."""
     script = tmp_path / "closures.py"

@@ -477,6 +477,7 @@ print(hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest())
 """
 
 
+@pytest.mark.long
 def test_threads_of_matrix_products_change_nothing():
     """Whole processes, for BLAS takes its number of threads when it is loaded."""
     found = set()

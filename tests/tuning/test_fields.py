@@ -125,7 +125,7 @@ def test_runs_and_smaller_vectors_go_with_fields():
     assert "noise" in names
     # Fields were compared with the map, before runs had a weight.
     rivals = [note for note in tuned.report.notes if "alone, unmapped" in note]
-    assert all("better than this answer without runs (" in note for note in rivals)
+    assert all("higher than this answer without runs (" in note for note in rivals)
     assert tuned.metric.item_map.shape == (8, 11)
     assert "Join the fields of documents and of queries first" in str(tuned)
 
