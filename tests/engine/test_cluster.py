@@ -492,6 +492,7 @@ with rankspace.use_backend(sys.argv[1]):
 """
 
 
+@pytest.mark.long
 def test_workers_do_not_confuse_rounds_of_two_processes(lone_scheduler):
     """The first round of each process, with another number of neighbours."""
     where, _ = lone_scheduler

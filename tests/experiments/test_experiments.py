@@ -186,6 +186,7 @@ def test_an_interrupted_run_resumes_and_other_options_start_anew(tmp_path):
     assert len(list(jobs.iterdir())) == 2 * len(before)
 
 
+@pytest.mark.long
 def test_processes_do_not_change_the_result(tmp_path):
     once, twice = (
         reproduce(small_table(), tmp_path / str(n), n_jobs=n) for n in (1, 2)
